@@ -121,6 +121,14 @@ def test_the_figures_of_the_limits_are_those_of_the_results(monkeypatch):
     assert [line for line in rows if not line.startswith(known)] == []
 
 
+def test_sentences_that_quote_results_have_their_figures(monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOLS))
+    import figures
+
+    assert sum(map(len, figures.sentences().values())) > 10
+    assert figures.missing() == [], "write these into the pages"
+
+
 def test_the_tables_of_the_theory_hold_every_rule(monkeypatch):
     pytest.importorskip("latex2mathml", reason="building the documentation needs latex2mathml")
     monkeypatch.syspath_prepend(str(TOOLS))

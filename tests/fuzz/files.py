@@ -14,7 +14,7 @@ from selfpaced.cli import main
 from selfpaced.tables import TableEncoder, TableError, read_table
 
 from .draws import Draw
-from .verdicts import attempt
+from .outcomes import attempt
 
 CELLS = [
     "1", "2.5", "-3", "1e5", "1,5", "", "NA", "nan", "inf", "1e999", "abc", "yes", "no", "2020-01-01", "01/02/2020",
@@ -81,9 +81,9 @@ def tables(draw: Draw) -> None:
 
 
 VALUED = ["--task", "--model", "--separator", "--out", "--threshold", "--exclude"]
-VALUED += ["--decimal", "--merge-labels", "--memory"]
+VALUED += ["--decimal", "--merge-labels"]
 ANSWERS = ["regression", "classification", "ridge", "logistic", "auto", "paper", "2", "-1", "nan", "", ",", "c0", "o"]
-ANSWERS += [".", "a=b", "A=a", "None=", "100MB"]
+ANSWERS += [".", "a=b", "A=a", "None="]
 
 
 def command(draw: Draw) -> None:

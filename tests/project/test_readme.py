@@ -123,7 +123,7 @@ def test_the_sentences_before_and_after_the_table_are_those_of_the_pages_of_resu
     assert f"costs {look('wrappers', 'Cost at', 'LightGBM .*', 'selfpaced')} plain fits" in words
 
 
-def test_the_verdicts_are_those_of_the_page_of_claims(page):
+def test_the_outcomes_are_those_of_the_page_of_claims(page):
     words = " ".join(re.sub(r"<[^>]*>", "", page).split())
     claims = (ROOT / "docs/results/claims.md").read_text(encoding="utf-8")
     yes, only, no = re.search(r"(\d+) confirmed, (\d+) under conditions, (\d+) not confirmed", claims).groups()

@@ -449,7 +449,7 @@ def _exact(fit: RegressionFit, floor: float) -> RegressionFit:
     if len(values) <= squares.dof:
         usual = float(np.median(squares.target[exact])) + squares.at.offset
         shown = f"one of {len(values)} values" if len(values) > 1 else f"the value {usual:.4g}"
-        reason = f"{100 * share:.0f} % of the rows have {shown}, and a fit of these says nothing of the rest"
+        reason = f"{100 * share:.0f} % of the rows have {shown}, and a fit of these says nothing about the rest"
         alone = len(values) == 1 and repeated_value(squares.target, weight) is None  # hardly any other row
         return replace(_spread_of_all(fit, reason), final=alone)
     if share < EXACT_SHARE:

@@ -59,7 +59,7 @@ class ValueAssessment:
     references, mixtures : tuple
         In whose units rows are assessed, the likeliest first, and the errors in them; empty: those of the model.
     sigma : float
-        Of the model's good residuals.
+        Scale of the model's good residuals.
     reach, least : float
         The largest of its residuals, and the share that one row is: other rows are assessed by them, each by itself.
     ends : tuple of float
@@ -70,6 +70,8 @@ class ValueAssessment:
         Share of the values that are assessed.
     left_out : float
         Share of values that are not called wrong but left out of the fit, because they are far from the rest.
+    shared : float
+        Share of values that looked wrong, as do most rows like them: a rule of the data that the model does not know.
     applied : bool
         Whether rows were left out of the fit because of the assessment.
     lost : ndarray of shape (n,) or None
@@ -91,6 +93,7 @@ class ValueAssessment:
     ends: tuple[float, float] = (GROSS, GROSS)
     assessed: float = 1.0
     left_out: float = 0.0
+    shared: float = 0.0
 
     @property
     def found(self) -> bool:
@@ -140,6 +143,14 @@ class ValueAssessment:
         low, high = self.interval
         return replace(self, interval=(low, max(high, moved_share(EVEN_ODDS * self.assessed, n, 1))))
 
+    def without_claims(self, sample_weight: Array | None = None) -> ValueAssessment:
+        """Return the same for values that looked wrong as do most rows like them: none of them is called wrong."""
+        share = float(np.average(~self.trusted, weights=sample_weight))
+        return replace(
+            self, wrong=np.zeros(len(self.wrong)), rate=0.0, interval=(0.0, self.interval[1]), shared=share,
+            mixtures=tuple(replace(one, needed=math.inf) for one in self.mixtures), ends=(math.inf, math.inf),
+        )  # fmt: skip
+
     def with_left_out(self, share: float, n: float) -> ValueAssessment:
         """Return the same for a fit that left out rows, this share of them although they are not called wrong."""
         low, high = self.interval
@@ -177,9 +188,9 @@ def assess_values(
     predicted : ndarray of shape (n,)
         Predictions of the model.
     sigma : float
-        Of its good residuals.
+        Scale of its good residuals.
     X : array-like, DataFrame or sparse matrix of shape (n, p), optional
-        Features that the target may depend on. More than 200, or what is no table, are left aside.
+        Features that the target may depend on. More than 200, or anything but a table, are not used.
     sample_weight : ndarray of shape (n,), optional
         Frequencies of the rows, up to a common factor.
     groups : array-like of shape (n,), optional
@@ -348,9 +359,9 @@ def _counted(references: Sequence[Reference], mixtures: list[Mixture]) -> tuple[
 
 
 def _gross(mixtures: Sequence[Mixture], references: Sequence[Reference], y: Array) -> Array:
-    """Return how probably values are gross errors, by any of the references."""
+    """Return how probably values are gross errors, by any of the references whose scale has a place for them."""
     pairs = zip(mixtures, references, strict=True)
-    return np.asarray(np.max([mixture.gross(one.standardised(y)) for mixture, one in pairs], axis=0))
+    return np.asarray(np.max([mixture.gross(one.standardised(y)) * one.holds(y) for mixture, one in pairs], axis=0))
 
 
 def _placed(reference: Reference, rows: Rows, sample: NDArray[np.intp], assessed: NDArray[np.intp]) -> Reference:
