@@ -73,6 +73,9 @@ def figures() -> dict[str, str]:
     coarse = look("tables", "", r"(nsf|wrecks|museums|officers) \d", "P")
     five, cross = (look("networks", "Rare > size=5", row, "0 %") for row in (r"selfpaced \(ids\)", "cross entropy"))
     interaction = look("regression", "misfits", "interaction", "draws")
+    moved = [look("regression", "shifted", f"{kind} errors 40% 5", "misses") for kind in ("lognormal", "normal")]
+    zeros = look("regression", "tables, confirmed", "ours", "+5 sd 20 %", r"affairs ([\d.]+)")
+    plateaus = look("regression", "clean", "confirmed ours", "worst table", r"wind ([\d.]+)")
     csv = look("scale", "", ".*on a CSV.*", "here")
     cost = look("cost", "", r"(.*, )?\d?,?\d{3} x .*", "in LR fits")
     spark = [look("scale", "", "Spark.*", "here", pattern) for pattern in (NUMBER, f"packing ({NUMBER})")]
@@ -110,6 +113,9 @@ def figures() -> dict[str, str]:
         f"features, {features} with them (audit)",
         "A line for": f"ends of a parabola: weights {printed('two ends: (.+)')} (example below)",
         "Two features": f"{interaction} of 20 draws (regression)",
+        "40 % of the values": f"share of draws without a claim: {moved[0]}, normal errors {moved[1]} (regression)",
+        "More than half": f"affairs, 20 % raised: RMSE {zeros} times that of the clean fit (regression)",
+        "A clean curve": f"wind: RMSE {plateaus} times that of least squares (regression)",
         "Skewed targets": f"clean tables: RMSE {absolute} times that of the plain model (wrappers)",
         "Raters who push": f"10 % attackers: {careful} stars, {push} with `reweight_rows=0`; "
         f"2 %: {few} (factorization)",
