@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import median_abs_deviation
 
-from .fingerprint import fingerprint
+from .fingerprint import fingerprint as fingerprint
 from .registry import Kind
 from .regularizers import get
 from .selection import Candidate
@@ -46,35 +46,6 @@ class Noise(Protocol):
         ...
 
 
-class Diagnosis(Protocol):
-    """The expected label or value of every row, and the probability that the row is wrong."""
-
-    @property
-    def measure(self) -> str | None:
-        """Name of ``support`` in tables; None: it is not shown."""
-        ...
-
-    @property
-    def given(self) -> Array:
-        """Given labels or values."""
-        ...
-
-    @property
-    def expected(self) -> Array:
-        """The expected label or value."""
-        ...
-
-    @property
-    def support(self) -> Array:
-        """Support for the given one: its probability, or the residual."""
-        ...
-
-    @property
-    def wrong(self) -> Array:
-        """Probability that the given label or value is wrong."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class Labels:
     """Assessment of labels; probabilities are computed on demand.
@@ -95,7 +66,6 @@ class Labels:
     codes: NDArray[np.intp]
     logits: Array
     noise: Noise
-    measure: str | None = field(default=None, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is worked out when it is asked for: of many rows most of a saved model would be that."""
@@ -170,7 +140,6 @@ class Values:
     wrong: Array
     misfit: float = 0.0
     misfit_words: str = ""
-    measure: str = field(default="residual", init=False)
 
     @property
     def support(self) -> Array:
@@ -180,7 +149,7 @@ class Values:
     @property
     def evidence(self) -> Array:
         """Size of the residual."""
-        return np.abs(self.support)
+        return np.asarray(np.abs(self.support))
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +179,7 @@ class Assessment:
     ----------
     kind : {"labels", "values", "entries", "samples"}
         What is assessed: labels, values, entries of a matrix, or samples of a clustering.
-    diagnosis : Diagnosis
+    diagnosis : Labels or Values
         What was expected of the rows, and how probably they are wrong.
     losses : ndarray
         The losses as the rule saw them: of the kind and in the unit by which the weights were made.
@@ -245,7 +214,7 @@ class Assessment:
     """
 
     kind: Kind
-    diagnosis: Diagnosis
+    diagnosis: Labels | Values
     losses: Array
     lam: Any
     rule: Any = None
@@ -265,8 +234,7 @@ class Assessment:
     @property
     def evidence(self) -> Array:
         """The figure that decides whether a row is worth a look."""
-        losses = self.losses if np.ndim(self.losses) == 1 else self.losses.sum(axis=1)  # over the views of a sample
-        return np.asarray(getattr(self.diagnosis, "evidence", losses))
+        return self.diagnosis.evidence
 
     def levels(self, threshold: float = SUSPECT) -> NDArray[np.int8]:
         """The level of every row: 2 for a likely error, 1 for a row worth a look, 0 for all others.
@@ -280,12 +248,9 @@ class Assessment:
         rows = np.flatnonzero(likely | look)
         levels = np.zeros(len(likely), dtype=np.int8)
         levels[rows] = np.where(likely[rows], 2, 1)
-        if self.kind == "labels":
-            diagnosis: Any = self.diagnosis
-            diagnosis, asked = (
-                (diagnosis.some(rows), slice(None)) if isinstance(diagnosis, Labels) else (diagnosis, rows)
-            )
-            levels[rows[diagnosis.given[asked] == diagnosis.expected[asked]]] = 0
+        if isinstance(self.diagnosis, Labels):
+            listed = self.diagnosis.some(rows)
+            levels[rows[listed.given == listed.expected]] = 0
         if self.trusted is not None:
             levels[self.trusted] = 0
         return levels
@@ -330,7 +295,7 @@ class Assessment:
         if isinstance(diagnosis, Labels):  # of many rows, few are asked for
             diagnosis, asked = diagnosis.some(order), np.arange(len(order))
         level = (self.levels() if levels is None else levels)[order]
-        support = {} if diagnosis.measure is None else {diagnosis.measure: diagnosis.support[asked]}
+        support = {} if isinstance(diagnosis, Labels) else {"residual": diagnosis.support[asked]}
         conditional = {"probability_if_noisy": diagnosis.evidence[asked]} if isinstance(diagnosis, Labels) else {}
         return {
             **place,
@@ -509,23 +474,3 @@ class DelegatedAssessment:
     """
 
     detector_: Any
-
-
-__all__ = [
-    "UNLIKELY",
-    "Assessment",
-    "AssessmentMixin",
-    "AuditedLabels",
-    "DelegatedAssessment",
-    "Diagnosis",
-    "Labels",
-    "Noise",
-    "Places",
-    "TrainedNetwork",
-    "Values",
-    "fingerprint",
-    "look_by_residuals",
-    "look_by_share",
-    "weights_at",
-    "without_rows",
-]

@@ -14,22 +14,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .assessment import LEVELS, SUSPECT, Assessment, AssessmentMixin, DelegatedAssessment
-from .distributed import on_dask
+from .distributed.table import on_dask
 from .formatting import number, percent, plural, rate_in_words
 from .parameters import check_most, check_number
-
-__all__ = [
-    "SUSPECT",
-    "Findings",
-    "as_table",
-    "assessment_of",
-    "held_out_accuracy",
-    "issue_table",
-    "label_issues",
-    "lists_in_words",
-    "look_through",
-    "suspects",
-]
 
 
 def suspects(
@@ -98,8 +85,8 @@ def suspects(
     (True, 'no', 'yes', 'likely error')
     """
     if on_dask(X):
-        from .distributed import suspect_frame
         from .distributed.dask_results import collection_frame
+        from .distributed.scratch import suspect_frame
 
         if n is not None:
             raise ValueError(

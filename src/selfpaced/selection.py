@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.floating[Any]]
 CLEARLY_BETTER = 2.0  # convention: standard errors by which a paced model must be better than the plain one
-HISTOGRAM_BINS = 20  # display: bars of a histogram of weights
 BITS = 40  # numerical safety: of relative weights; a tree decides ties by the last ones, which a factor changes
 MOST_COPIES = 2.0**31  # numerical safety: beyond, every number is whole, and no count
 
@@ -37,8 +36,6 @@ class Candidate:
         Seconds spent on this candidate.
     chosen : bool
         Whether the estimator stopped here.
-    histogram : tuple of int
-        Counts of the relative weights in 20 equal bins of [0, 1].
     label : str
         A short name for tables and plots.
     far_off : int
@@ -54,7 +51,6 @@ class Candidate:
     mean_weight: float = math.nan
     cost: float = 0.0
     chosen: bool = False
-    histogram: tuple[int, ...] = ()
     label: str = ""
     far_off: int = 0
     accuracy: float = math.nan
@@ -231,13 +227,10 @@ def path_of(trials: Sequence[Trial], decision: Decision, sample_weight: Floats |
 
 def _candidate(trial: Trial, chosen: bool, sample_weight: Floats | None) -> Candidate:
     score = Gap(math.nan, math.nan) if trial.scores is None else _known(trial.scores, sample_weight)
-    mean_weight, histogram = 1.0, tuple[int, ...]()
+    mean_weight = 1.0
     if trial.weight is not None:
         matched = sample_weight is not None and sample_weight.shape == trial.weight.shape
         mean_weight = float(np.average(trial.weight, weights=sample_weight if matched else None))
-        histogram = weight_histogram(trial.weight)
-    elif trial.scores is not None:
-        histogram = weight_histogram(np.ones(len(trial.scores)))
     return Candidate(
         lam=float(trial.lam),
         score=score.mean,
@@ -245,7 +238,6 @@ def _candidate(trial: Trial, chosen: bool, sample_weight: Floats | None) -> Cand
         mean_weight=mean_weight,
         cost=trial.cost,
         chosen=chosen,
-        histogram=histogram,
         label=trial.label,
         accuracy=trial.accuracy,
     )
@@ -280,16 +272,6 @@ def chosen_in_words(label: str, reason: str) -> str:
 
 
 # ------------------------------------------------------------------------------------- the path, for people
-
-
-def weight_histogram(relative_weight: Any) -> tuple[int, ...]:
-    """Counts of relative weights in 20 equal bins of [0, 1].
-
-    >>> weight_histogram([0.0, 0.01, 1.0])[0], weight_histogram([0.0, 0.01, 1.0])[-1]
-    (2, 1)
-    """
-    counts, _ = np.histogram(np.clip(np.asarray(relative_weight), 0, 1), bins=HISTOGRAM_BINS, range=(0, 1))
-    return tuple(int(count) for count in counts)
 
 
 def end_in_words(termination: str, path: Iterable[Candidate], noun: str = "rows") -> str:

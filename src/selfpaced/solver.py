@@ -97,8 +97,6 @@ class Stage:
         The latent objective sum phi(lam, loss) + penalty at its end.
     mean_weight : float
         Mean weight relative to the maximum.
-    share : float
-        Share of samples with at least half the maximal weight.
     rise : float
         The largest relative rise of the latent objective between two fits: 0 if it never rose.
     cost : float
@@ -109,7 +107,6 @@ class Stage:
     inner: int
     objective: float
     mean_weight: float
-    share: float
     rise: float = 0.0
     cost: float = field(default=0.0, compare=False)
 
@@ -215,14 +212,11 @@ def walk(
     """
     rule = bound(get(regularizer), groups)
     state: State[Model] | None = None
-    first: State[Model] | None = None
     stages: tuple[Stage, ...] = ()
     if resume is not None:
-        state, stages = State(resume.model, resume.losses, resume.weights), resume.stages
+        initial, stages = State(resume.model, resume.losses, resume.weights), resume.stages
     try:
-        if state is None:
-            state = initial() if callable(initial) else initial
-        first = state
+        state = first = initial() if callable(initial) else initial
         prior = prior_of(sample_weight, state.losses)
         while True:
             lam = _next_lam(state, stages, rule, pacing, prior)
@@ -243,7 +237,6 @@ def walk(
                 return _ended(state, stages, rule, limit, "limit")
     except DeadEnd as end:
         assert state is not None
-        assert first is not None
         if end.back_to_start:
             return _ended(first, (), rule, f"{end.reason}; the initial model is kept", "dead end")
         kept = "the model of the stage before is kept" if stages else "the initial model is kept"
@@ -305,7 +298,6 @@ def _record(state: State[Any], rule: Any, lam: float, prior: Floats | None, cost
         inner=state.inner,
         objective=state.objective,
         mean_weight=float(np.average(relative, weights=prior)),
-        share=float(np.average(relative >= 0.5, weights=prior)),
         rise=state.rise,
         cost=cost,
     )
@@ -415,24 +407,16 @@ def alternate(
     ----------
     problem : Problem
         Anything with ``fit(weights, previous)``, ``losses(model)`` and ``penalty(model)``.
-    regularizer : name or Regularizer
-        A group rule needs ``groups``.
-    pacing : Pacing
-        Start, growth and stop of lam.
+    regularizer, pacing, groups, callback, resume
+        As in `walk`.
     inner : int
         The largest number of weighted fits per stage.
     tolerance : float
         A stage ends when the latent objective falls by less than this share.
     sample_weight : array-like, optional
         Multiplies the weights; repeating a sample equals weighting it.
-    groups : array-like, optional
-        Group labels for the rules that need them.
     initial : optional
         A model to start from; a plain fit by default.
-    callback : callable, optional
-        Called as ``callback(stage, solution)`` after every stage; a true answer ends the path.
-    resume : Solution, optional
-        Continue where this one ended, to the same result as an uninterrupted run.
 
     Returns
     -------
@@ -493,19 +477,3 @@ def _plain(problem: Problem[Model], weights: Floats | None) -> Model:
             f"{type(problem).__name__}.fit(None, None) failed ({error}): it is called for the plain model "
             "first; let fit take weights=None, or pass initial= or sample_weight=numpy.ones(n)"
         ) from error
-
-
-__all__ = [
-    "Alternation",
-    "Callback",
-    "DeadEnd",
-    "End",
-    "Problem",
-    "Solution",
-    "Stage",
-    "State",
-    "Step",
-    "alternate",
-    "stop_reason",
-    "walk",
-]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Literal, overload
 
-from ..distributed import MemoryTable
+from ..distributed.table import MemoryTable
 from ..fitting import check_groups, check_weight
 from ._blocks import audit_blocks, fit_rows, in_blocks
 from ._inputs import AuditInput, check_in_sample, read_input, row_values, shown_cells

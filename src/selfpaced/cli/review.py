@@ -139,15 +139,14 @@ class DecisionFile:
             return self.decisions()
 
     def _write(self, records: list[dict[str, str]]) -> None:
-        from selfpaced.tables import Dialect
+        import pandas as pd
 
-        from .output import write_rows
+        from .output import write_frame
 
-        if not records:
+        if records:
+            write_frame(pd.DataFrame(records, columns=list(COLUMNS)).fillna(""), self.path)
+        else:
             self.path.unlink(missing_ok=True)
-            return
-        rows = [[record.get(name, "") for name in COLUMNS] for record in records]
-        write_rows([list(COLUMNS), *rows], self.path, ",", Dialect())
 
 
 def _records(path: Path) -> dict[str, dict[str, str]]:

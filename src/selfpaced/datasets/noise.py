@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
@@ -85,52 +84,11 @@ def flip_class_conditional(
     return _shift(labels, classes, codes, np.concatenate(chosen), rng)
 
 
-def flip_instance_dependent(
-    X: ArrayLike, y: ArrayLike, rate: float, *, sharpness: float = 2.0, random_state: _Seed = None
-) -> _Noisy:
-    """Change labels more often on one side of a random direction of the standardised features.
-
-    Each sample's chance is ``rate`` times a logistic function of its random projection, normalised so that
-    the mean chance is ``rate``; it never exceeds 0.95.
-
-    Parameters
-    ----------
-    X : array-like of shape (n, d)
-        Features, which decide where the noise falls.
-    y : array-like of shape (n,)
-        Labels of any kind.
-    rate : float
-        Mean share of labels to change, in [0, 0.9].
-    sharpness : float, default=2.0
-        Slope of the logistic function; 0 makes the noise symmetric.
-    random_state : int, RandomState or None
-        Seed of the noise.
-
-    Returns
-    -------
-    noisy, flipped
-        As :func:`flip_symmetric`; the number flipped is random here.
-    """
-    labels, classes, codes = _coded(y)
-    if _rate(rate) > 0.9:
-        raise ValueError(f"rate must be at most 0.9 for instance-dependent noise, got {rate!r}")
-    rng = _seeded(random_state)
-    scaled = _standardised(X, labels.size)
-    projection = scaled @ rng.standard_normal(scaled.shape[1])
-    chance = expit(sharpness * projection / max(projection.std(), 1e-12))
-    # Clipping lowers the mean, so the factor is repeated until the mean is the rate asked for.
-    for _ in range(50):
-        chance = np.minimum(chance * (rate / max(chance.mean(), 1e-12)), 0.95)
-    return _shift(labels, classes, codes, np.flatnonzero(rng.random_sample(labels.size) < chance), rng)
-
-
-def flip_near_border(
-    X: ArrayLike, y: ArrayLike, rate: float, *, sharpness: float = 2.0, random_state: _Seed = None
-) -> _Noisy:
+def flip_near_border(X: ArrayLike, y: ArrayLike, rate: float, *, random_state: _Seed = None) -> _Noisy:
     """Change labels where the classes are hard to tell apart, as tired annotators do.
 
     The border is that of a logistic regression fitted to the standardised features and the labels as given.  A
-    sample's odds of being chosen fall off as ``exp(-sharpness * gap)``, where the gap between its two most probable
+    sample's odds of being chosen fall off as ``exp(-2 gap)``, where the gap between its two most probable
     classes, in log-odds, is counted in medians of all gaps; a chosen label moves to the more probable of the other
     classes.  Exactly ``round(rate * n)`` labels change.
 
@@ -142,8 +100,6 @@ def flip_near_border(
         Clean labels of any kind.
     rate : float
         Share of labels to change, in [0, 1].
-    sharpness : float, default=2.0
-        How strongly the noise keeps to the border; 0 spreads it evenly.
     random_state : int, RandomState or None
         Seed of the noise.
 
@@ -162,8 +118,6 @@ def flip_near_border(
     (60, True)
     """
     labels, classes, codes = _coded(y)
-    if not sharpness >= 0.0:
-        raise ValueError(f"sharpness must be at least 0, got {sharpness!r}")
     count = round(_rate(rate) * labels.size)
     rng = _seeded(random_state)
     scaled = _standardised(X, labels.size)
@@ -171,7 +125,7 @@ def flip_near_border(
     two = np.sort(scores, axis=1)[:, -2:]
     gap = two[:, 1] - two[:, 0]
     # The largest of odds times Gumbel noise are a draw without replacement (Efraimidis and Spirakis, 2006).
-    odds = -sharpness * gap / max(float(np.median(gap)), np.finfo(float).tiny)
+    odds = -2.0 * gap / max(float(np.median(gap)), np.finfo(float).tiny)
     chosen = np.argsort(-(odds + rng.gumbel(size=labels.size)), kind="stable")[:count]
     scores[np.arange(labels.size), codes] = -np.inf
     flipped = np.zeros(labels.size, dtype=bool)
@@ -246,17 +200,6 @@ def outliers_one_sided(
     target, rng, chosen = _chosen(y, rate, size, random_state)
     shift = size * _scale(target) * (1.0 + 0.5 * rng.random_sample(chosen.size))
     return _moved(target, chosen, shift)
-
-
-def outliers_symmetric(
-    y: ArrayLike, rate: float, *, size: float = 10.0, random_state: _Seed = None
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Add normal noise of ``size`` standard deviations of ``y`` to a share of the targets, both ways.
-
-    Parameters and returns as :func:`outliers_one_sided`.
-    """
-    target, rng, chosen = _chosen(y, rate, size, random_state)
-    return _moved(target, chosen, size * _scale(target) * rng.standard_normal(chosen.size))
 
 
 def outliers_leverage(

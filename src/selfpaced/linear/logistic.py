@@ -17,15 +17,8 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..assessment import Array, Assessment, AssessmentMixin, Labels, fingerprint, piece_by_piece
-from ..distributed import (
-    MemoryTable,
-    ScoreMixin,
-    Table,
-    class_weighted,
-    in_blocks,
-    lazy_for_dask,
-    opened,
-)
+from ..distributed.scratch import opened
+from ..distributed.table import MemoryTable, ScoreMixin, Table, class_weighted, in_blocks, lazy_for_dask
 from ..fitting import (
     CallbackSupportMixin,
     Interruptible,

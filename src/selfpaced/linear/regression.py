@@ -19,7 +19,8 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..assessment import Assessment, AssessmentMixin, Values, fingerprint, look_by_residuals
-from ..distributed import MemoryTable, ScoreMixin, in_blocks, lazy_for_dask, opened
+from ..distributed.scratch import opened
+from ..distributed.table import MemoryTable, ScoreMixin, in_blocks, lazy_for_dask
 from ..fitting import (
     CallbackSupportMixin,
     Interruptible,

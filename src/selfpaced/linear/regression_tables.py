@@ -19,7 +19,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from ..distributed import Block, ContentSample, Sums, Table, drawn
+from ..distributed.table import Block, ContentSample, Sums, Table, drawn
 from ..fitting import FitInterrupted, Interruptible, Progress, interrupted_sentence
 from ..robust import ResidualRule
 from ..value_noise import EVEN_ODDS

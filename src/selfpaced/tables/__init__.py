@@ -10,7 +10,6 @@ columns of a table as people keep it into features with names.
 ['age', 'age is missing', 'city=Rome', 'city=Oslo', 'city=(missing)']
 """
 
-from .batches import TableBatches, matching_files
 from .cells import CellLevels, NumberFormat
 from .checks import (
     column_findings,
@@ -35,7 +34,6 @@ __all__ = [
     "NumberFormat",
     "Reviewed",
     "RowDecision",
-    "TableBatches",
     "TableEncoder",
     "TableError",
     "TableWarning",
@@ -44,7 +42,6 @@ __all__ = [
     "conflicting_duplicates",
     "label_text",
     "label_variants",
-    "matching_files",
     "merge_labels",
     "notices",
     "read_answers",

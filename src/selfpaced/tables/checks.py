@@ -91,11 +91,13 @@ def conflicting_duplicates(frame: pd.DataFrame, labels: Any) -> tuple[int, int]:
     """
     import pandas as pd
 
-    group, codes = (pd.factorize(values)[0] for values in (row_keys(frame), np.asarray(labels)))
-    rows = pd.DataFrame({"group": group, "label": codes})
-    repeated = rows[rows["group"].duplicated(keep=False)]
-    different = repeated.groupby("group")["label"].nunique() > 1
-    return int(repeated["group"].isin(different.index[different]).sum()), int(different.sum())
+    keys = pd.Series(row_keys(frame))
+    repeated = keys.duplicated(keep=False).to_numpy()
+    if not repeated.any():
+        return 0, 0
+    groups = pd.Series(np.asarray(labels)[repeated]).groupby(keys[repeated].to_numpy())
+    different = groups.transform("nunique") > 1
+    return int(different.sum()), int(sum(groups.nunique() > 1))
 
 
 def summary_rows(frame: pd.DataFrame) -> Iterator[str]:
@@ -325,7 +327,7 @@ def _option(name: str, other: str) -> str:
     return f"--merge-labels{dash}{shlex.quote(f'{name}={other}')}"
 
 
-def read_merges(texts: Iterable[str], labels: Collection[str], *, all_known: bool = True) -> dict[str, str]:
+def read_merges(texts: Iterable[str], labels: Collection[str]) -> dict[str, str]:
     """Return the merges of ``FROM=TO``: label -> the other, or nothing if the label is missing.
 
     Parameters
@@ -333,9 +335,7 @@ def read_merges(texts: Iterable[str], labels: Collection[str], *, all_known: boo
     texts : iterable of str
         Labels may have an equals sign themselves.
     labels : collection of str
-        The labels of the table.
-    all_known : bool
-        Whether these are all labels, so that another one is a mistake.
+        The labels of the table; another one is a mistake.
 
     >>> read_merges(["iran=Iran", "None="], ["Iran", "Iraq", "None", "iran"])
     {'iran': 'Iran', 'None': ''}
@@ -347,7 +347,7 @@ def read_merges(texts: Iterable[str], labels: Collection[str], *, all_known: boo
             raise ValueError(f"must be FROM=TO, got {text!r}")
         old, new = next(((a, b) for a, b in ways if a in labels and (b in labels or not b)), ways[0])
         for label in (old, new) if new else (old,):
-            if all_known and label not in labels:
+            if label not in labels:
                 raise ValueError(f"there is no label {label!r}{suggestion(label, labels, 'the labels are')}")
         merges[old] = new
     for label, other in merges.items():

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..fingerprint import row_keys
 from .cells import CellLevels, NumberFormat
 from .reading import Lines, read_table
-from .text import TableError
+from .text import TableError, unguarded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,10 +152,10 @@ def row_marks(table: pd.DataFrame, rows: Any = slice(None)) -> list[str]:
 
 
 def written_cells(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, Lines]:
-    """Return the cells of a file as text, empty where nothing is written, and the lines of its rows."""
+    """Return the cells of one of our lists as text, empty where nothing is written, and the lines of its rows."""
     table = read_table(path, text=None)
     frame = table.frame.astype(object)
-    return frame.where(frame.notna(), ""), table.lines
+    return frame.where(frame.notna(), "").map(unguarded), table.lines
 
 
 def read_answers(decisions: Any) -> list[RowDecision]:

@@ -143,7 +143,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 self.columns_.append(column.fit(frame[column.name], linear))
         if not self.columns_:
             shown = "; ".join(f"{name!r}: {why}" for name, why in self.not_used_[:5])
-            raise ValueError(f"no column can be used: {shown or 'the table has no other'}")
+            raise ValueError(f"no column can be used: {shown or 'there is none besides the target'}")
         texts = {name: _present(levels[name]) for name in self.names_of("text")}
         self.sparse_ = len(texts) == len(self.columns_) and linear and self.n_components is None
         components = 0 if self.sparse_ else self.n_components or COMPONENTS[self.kind]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .text import Dialect, TableError, TextFile, records, to_frame, unguarded, warn
+from .text import Dialect, TableError, TextFile, records, to_frame, warn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,8 +141,7 @@ def text_rows(table: LoadedTable) -> Iterator[list[str]]:
     """Return the records of a text file as they are written: the header first, then the rows of ``table.frame``."""
     assert table.path is not None
     width = table.lines.width
-    found = (cells for _, cells in records(table.path, table.dialect) if len(cells) == width)
-    return ([unguarded(cell) for cell in cells] for cells in found)
+    return (cells for _, cells in records(table.path, table.dialect) if len(cells) == width)
 
 
 def _read_text(file: TextFile, skip_broken: bool, text: Collection[str] | None) -> LoadedTable:
@@ -193,7 +192,7 @@ def _read_parquet(path: Path, decimal: str) -> LoadedTable:
 def _no_file(path: Path) -> str:
     """Return why a path is no file, and what may be meant."""
     if path.is_dir():
-        return "is a folder; name a file, or several by a pattern such as 'data/*.csv'"
+        return "is a folder; name a file"
     if path.exists():
         return "is not a regular file, and a table is read twice"
     folder = path.parent if path.parent.is_dir() else Path()
