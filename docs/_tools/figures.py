@@ -80,7 +80,8 @@ def figures() -> dict[str, str]:
     cost = look("cost", "", r"(.*, )?\d?,?\d{3} x .*", "in LR fits")
     spark = [look("scale", "", "Spark.*", "here", pattern) for pattern in (NUMBER, f"packing ({NUMBER})")]
     push, careful = (look("factorization", "Push", f"reweight_rows={again} 10%", "shift") for again in (0, "auto"))
-    few = look("factorization", "Push", "reweight_rows=auto 2%", "shift")
+    few, many = (look("factorization", "Push", f"reweight_rows=auto {share}%", "shift") for share in (2, 20))
+    image = look("factorization", "Images", "160", "time ratio")
     shuffled = "shuffled: first / others"
     two = look("clustering", "public", "Cornell|Movies", shuffled)
     more = look("clustering", "public", "3Sources|BBC4views|MSRC-v1|Reuters-1200", shuffled)
@@ -118,7 +119,8 @@ def figures() -> dict[str, str]:
         "A clean curve": f"wind: RMSE {plateaus} times that of least squares (regression)",
         "Skewed targets": f"clean tables: RMSE {absolute} times that of the plain model (wrappers)",
         "Raters who push": f"10 % attackers: {careful} stars, {push} with `reweight_rows=0`; "
-        f"2 %: {few} (factorization)",
+        f"2 %: {few}, 20 %: {many} (factorization)",
+        "An image": f"{image} times its time (factorization)",
         "Two views": f"weight of the shuffled one: {two}, of three or more {more} (clustering)",
         "`n_clusters=": f"{counted()} public sets (clustering)",
         "Wide, sparse": f"{behind()} public sets (clustering)",
