@@ -51,18 +51,18 @@ def printed(pattern: str) -> str:
 
 def figures() -> dict[str, str]:
     """Return the figure of every row of the page that has one, by the beginning of the row."""
-    third = "Tables of the third look"
+    fourth = "Tables of the fourth look"
 
     def gain(labels: str, method: str = "selfpaced") -> str:
-        return look("classification", f"{third} > Accuracy over plain", method, labels)
+        return look("classification", f"{fourth} > Accuracy over plain", method, labels)
 
     def precision(labels: str) -> str:
-        return look("classification", f"{third} > Rows that are listed", "likely errors that are wrong", labels)
+        return look("classification", f"{fourth} > Rows that are listed", "likely errors that are wrong", labels)
 
     def balanced(method: str) -> str:
-        return look("classification", f"{third} > Balanced accuracy", method, "20 %")
+        return look("classification", f"{fourth} > Balanced accuracy", method, "20 %")
 
-    any_error = look("classification", f"{third} > Rows that are listed", "fits with any", "40 %")
+    any_error = look("classification", f"{fourth} > Rows that are listed", "fits with any", "40 %")
     logarithm = look("classification", "Nothing", ".*a column's logarithm.*", "interval contains 0")
     clean_gain = look("wrappers", "Wrong labels", "LightGBM selfpaced", "clean")
     claims = look("wrappers", "Claims", "(line|clouds|product|skewed|moons|three|nothing) 20 %", "likely errors")
@@ -101,7 +101,7 @@ def figures() -> dict[str, str]:
         f"{cross_validated['40 %']} (classification)",
         "All wrong labels": f"precision of the likely errors: {precision('region')} (classification)",
         "The noise is barely": f"precision of the likely errors: {precision('5 %')} at 5 %, {precision('10 %')} "
-        f"at 10 %, {precision('20 %')} at 20 % (classification, tables on which rules were compared)",
+        f"at 10 %, {precision('20 %')} at 20 % (classification, tables listed before)",
         "A few hundred rows": f"fits with any likely error: {any_error} % (classification)",
         "A few coarse columns": "tables nsf, wrecks, museums and officers, 5 % planted: no likely errors; precision "
         f"of the rows worth a look: {coarse} (tables)",
