@@ -250,7 +250,7 @@ def speed(quick: bool) -> None:
             label = f"numba, {rule or 'plain L1'}"
             timed[label] = lambda fast=fast, rule=rule: sweep_time(fast, X, rule, rank, sweeps)
         timed["numba, mixture, float32"] = lambda fast=fast: sweep_time(fast, X32, "mixture", rank, sweeps)
-        timed["numba, geman-mcclure"] = lambda fast=fast: sweep_time(fast, X, "geman-mcclure", rank, sweeps)
+        timed["numba, barron (not fused)"] = lambda fast=fast: sweep_time(fast, X, "barron", rank, sweeps)
         if threads == 1:
             timed["NumPy, mixture"] = lambda: sweep_time(Engine(False), X, "mixture", rank, 2)
         for run in timed.values():

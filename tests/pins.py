@@ -252,7 +252,7 @@ FACTORIZATION = {
     "rank 3, random start": Case(MF(3, init="random"), matrix),
     **{
         f"rank 3, {rule}": Case(MF(3, rule), matrix)
-        for rule in ("hard", "welsch", "huber", "linear", "logistic", "diversity")
+        for rule in ("hard", "welsch", "huber", "linear", "barron", "logistic", "diversity")
     },
     "rank 3, welsch, numpy": Case(MF(3, "welsch", backend="numpy"), matrix),
     "rank 3, Fixed": Case(MF(3, "welsch", pace=Fixed(1.0)), matrix),
@@ -271,7 +271,7 @@ CLUSTERING = {
     "missing views, weighted, hard": Case(Views(regularizer="hard"), partial(views, missing=True), weighted=True),
     **{
         f"{rule or 'plain'}": Case(Views(regularizer=rule), views)
-        for rule in ("hard", "mspl", None, "cauchy", "tukey", "mixture", "logarithmic")
+        for rule in ("hard", "mspl", None, "cauchy", "tukey", "mixture", "logarithmic", "barron")
     },
     "unit rows": Case(Views(view_scaling="unit-row"), views),
     "variance": Case(Views(view_scaling="variance"), views),

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
-from selfpaced.fingerprint import row_keys
-from selfpaced.folds import hash_folds, make_folds, n_units
+from selfpaced.fingerprint import hash_folds, row_keys
+from selfpaced.folds import make_folds, n_units
 
 
 def some_keys(n: int, seed: int = 0) -> np.ndarray:

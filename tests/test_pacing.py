@@ -220,7 +220,7 @@ def test_quantile_reads_lam_from_the_losses():
 
 
 def test_graduated_closes_to_the_bound():
-    losses, pacing, rule = sample(), Graduated(bound=0.3, factor=1.5), get("geman-mcclure")
+    losses, pacing, rule = sample(), Graduated(bound=0.3, factor=1.5), get("tls")
     lam = pacing.first(losses, rule)
     assert rule.weight(losses, lam).min() > 0.85
     path = [lam]
@@ -245,7 +245,7 @@ def test_fixed_is_one_stage():
         (lambda: Quantile(stages=0), "stages must be an integer >= 1, got 0"),
         (lambda: Graduated(bound=1.0, factor=0.5), "factor must be > 1, got 0.5"),
         (lambda: Stages(0), "count must be an integer >= 1, got 0"),
-        (lambda: Graduated(bound=-1.0).first([1.0], get("geman-mcclure")), "bound must be a positive loss, got -1.0"),
+        (lambda: Graduated(bound=-1.0).first([1.0], get("tls")), "bound must be a positive loss, got -1.0"),
     ],
 )
 def test_paces_validate(build, message):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from selfpaced.pacing import Fixed, Geometric, Graduated, Stages
+from selfpaced.pacing import Fixed, Geometric, Graduated, Quantile, Stages
 from selfpaced.regularizers import REGISTRY, Diversity, GroupRegularizer, GroupSqrt, from_loss, get, relative
 from selfpaced.solver import Alternation, Solution, alternate
 
@@ -68,7 +68,7 @@ def test_the_latent_objective_never_rises_within_a_stage(name):
     assert all(stage.rise == 0 for stage in solution.stages)
 
 
-@pytest.mark.parametrize("name", ["huber", "cauchy", "l1l2", "welsch", "geman-mcclure", "logistic"])
+@pytest.mark.parametrize("name", ["huber", "cauchy", "l1l2", "welsch", "geman-mcclure", "barron", "tls", "logistic"])
 def test_minimising_phi_directly_and_alternating_reach_the_same_point(name):
     """The latent-loss theorem: at a fixed lam the alternation is a minimiser of sum phi + penalty."""
     task, rule, lam = problem(), get(name), 0.5
@@ -119,6 +119,18 @@ def test_a_callback_may_end_the_path():
     assert "the callback ended the path" in solution.status
 
 
+@pytest.mark.parametrize("pacing", [Geometric(mu=1.1, stop=Stages(9)), Quantile(0.5, 0.9, 9), Graduated(0.05, 1.3)])
+def test_resume_continues_to_the_identical_result(pacing):
+    whole = alternate(problem(), "welsch", pacing)
+    part = alternate(problem(), "welsch", pacing, callback=lambda stage, so_far: len(so_far.stages) == 3)
+    rest = alternate(problem(), "welsch", pacing, resume=part)
+    assert len(part.stages) == 3 < len(whole.stages)
+    assert rest.stages == whole.stages
+    np.testing.assert_array_equal(rest.model, whole.model)
+    np.testing.assert_array_equal(rest.weights, whole.weights)
+    assert rest.status == whole.status
+
+
 class Interrupted(Ridge):
     """Ctrl-C in the middle of the fit number ``at``."""
 
@@ -141,6 +153,9 @@ def test_an_interrupt_returns_the_last_complete_stage():
     assert 0 < len(solution.stages) < 9
     whole = alternate(source, "welsch", pacing, inner=3, tolerance=0)
     assert solution.stages == whole.stages[: len(solution.stages)]
+    resumed = alternate(task, "welsch", pacing, inner=3, tolerance=0, resume=solution)
+    np.testing.assert_array_equal(resumed.model, whole.model)
+    assert not resumed.interrupted
 
 
 def test_an_interrupt_before_the_first_stage_keeps_the_plain_model():
@@ -211,7 +226,7 @@ def test_user_losses_and_relative_rules_run():
 def test_half_quadratic_and_graduated_paces():
     fixed = alternate(problem(), "welsch", Fixed(0.3))
     assert len(fixed.stages) == 1
-    closing = alternate(problem(), "tukey", Graduated(bound=0.02, factor=1.2))
+    closing = alternate(problem(), "tls", Graduated(bound=0.02, factor=1.2))
     assert closing.stages[0].mean_weight > 0.95
     assert closing.weights[:16].max() == 0
 

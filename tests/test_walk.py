@@ -129,6 +129,9 @@ def test_an_interrupt_keeps_the_last_complete_state(at):
     assert "interrupted from outside" in solution.status
     whole = walk(trimmed, "hard", Ladder((0.5, 1.0, 2.0)), start())
     assert known(solution.stages) == known(whole.stages[:at])
+    resumed = walk(trimmed, "hard", Ladder((0.5, 1.0, 2.0)), start(), resume=solution)
+    assert resumed.model == whole.model
+    assert known(resumed.stages) == known(whole.stages)
 
 
 def test_an_interrupt_before_there_is_a_model_goes_through():

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import median_abs_deviation
 
-from .fingerprint import fingerprint
+from .fingerprint import fingerprint as fingerprint
 from .registry import Kind
 from .regularizers import get
 from .selection import Candidate
@@ -474,22 +474,3 @@ class DelegatedAssessment:
     """
 
     detector_: Any
-
-
-__all__ = [
-    "UNLIKELY",
-    "Assessment",
-    "AssessmentMixin",
-    "AuditedLabels",
-    "DelegatedAssessment",
-    "Labels",
-    "Noise",
-    "Places",
-    "TrainedNetwork",
-    "Values",
-    "fingerprint",
-    "look_by_residuals",
-    "look_by_share",
-    "weights_at",
-    "without_rows",
-]

@@ -18,19 +18,6 @@ from .distributed.table import on_dask
 from .formatting import number, percent, plural, rate_in_words
 from .parameters import check_most, check_number
 
-__all__ = [
-    "SUSPECT",
-    "Findings",
-    "as_table",
-    "assessment_of",
-    "held_out_accuracy",
-    "issue_table",
-    "label_issues",
-    "lists_in_words",
-    "look_through",
-    "suspects",
-]
-
 
 def suspects(
     fitted: Any,

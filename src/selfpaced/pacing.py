@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
+from .formatting import percent
 from .regularizers import Hard, get
 
 Floats = NDArray[np.float64]
@@ -151,9 +152,7 @@ def _hard_pace(values: Floats, weights: Floats | None, fraction: float) -> float
     total = np.arange(1, values.size + 1) if weights is None else np.cumsum(weights[order])
     edge = float(values[order][int(np.argmax(total >= fraction * total[-1] * (1 - 1e-12)))])
     if edge == math.inf:
-        raise CalibrationError(
-            f"more than {100 * (1 - fraction):.1f} % of the losses are infinite and never get weight"
-        )
+        raise CalibrationError(f"more than {percent(1 - fraction, 1)} of the losses are infinite and never get weight")
     if edge == 0:
         raise CalibrationError(_all_easy(_share(values, weights, 0.0), fraction))
     return float(np.nextafter(edge, math.inf))  # a sample is in only if its loss is below lam
@@ -161,8 +160,8 @@ def _hard_pace(values: Floats, weights: Floats | None, fraction: float) -> float
 
 def _all_easy(share: float, fraction: float) -> str:
     return (
-        f"{100 * share:.1f} % of the samples have no loss and count in full at every lam, so the mean weight cannot be "
-        f"{100 * fraction:.1f} %; set floor (e.g. floor=0.5) or a larger fraction"
+        f"{percent(share, 1)} of the samples have no loss and count in full at every lam, so the mean weight cannot be "
+        f"{percent(fraction, 1)}; set floor (e.g. floor=0.5) or a larger fraction"
     )
 
 
@@ -179,19 +178,19 @@ def _solve(rule: Any, values: Floats, weights: Floats | None, fraction: float) -
         if share > fraction:
             raise CalibrationError(_all_easy(share, fraction))
         raise CalibrationError(
-            f"even at lam = {math.exp(closed):.3g} the mean weight is {100 * (at_closed + fraction):.1f} % > "
-            f"{100 * fraction:.1f} %: the losses are small in the unit of {rule.name!r}; rescale them or set floor"
+            f"even at lam = {math.exp(closed):.3g} the mean weight is {percent(at_closed + fraction, 1)} > "
+            f"{percent(fraction, 1)}: the losses are small in the unit of {rule.name!r}; rescale them or set floor"
         )
     if at_opened < 0:
         endless = _share(values, weights, math.inf)
         why = (
-            f"{100 * endless:.1f} % of the losses are infinite"
+            f"{percent(endless, 1)} of the losses are infinite"
             if endless
             else f"the losses are large in the unit of {rule.name!r}"
         )
         raise CalibrationError(
-            f"even at lam = {math.exp(opened):.3g} the mean weight is {100 * (at_opened + fraction):.1f} % < "
-            f"{100 * fraction:.1f} %: {why}; rescale the losses or lower the fraction"
+            f"even at lam = {math.exp(opened):.3g} the mean weight is {percent(at_opened + fraction, 1)} < "
+            f"{percent(fraction, 1)}: {why}; rescale the losses or lower the fraction"
         )
     root = float(brentq(excess, 0.0, 1.0, xtol=1e-15, rtol=1e-14, maxiter=200))
     # At a jump of the mean weight, end on its open side.
@@ -544,23 +543,3 @@ class Graduated(Pacing):
         if regularizer.relative_opens > 0:
             return None if lam <= last else max(lam / self.factor, last)
         return None if lam >= last else min(lam * self.factor, last)
-
-
-__all__ = [
-    "CalibrationError",
-    "Fixed",
-    "Geometric",
-    "Graduated",
-    "Ladder",
-    "LossSketch",
-    "Pacing",
-    "Plateau",
-    "Quantile",
-    "Span",
-    "StageLike",
-    "Stages",
-    "Stop",
-    "calibrate",
-    "half_loss",
-    "lam_at",
-]

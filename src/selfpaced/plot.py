@@ -257,6 +257,3 @@ def _curve(rule: Any, x: Floats, lam: float, quantity: str) -> Floats:
         return np.asarray(rule.dual(x * float(rule.max_weight(lam)), lam))
     values = rule.relative_weight(x, lam) if quantity == "weight" else rule.latent(x, lam)
     return np.asarray(values)
-
-
-__all__ = ["path", "regularizers", "suspects", "weights"]

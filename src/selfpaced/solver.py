@@ -165,6 +165,7 @@ def walk(
     groups: ArrayLike | None = None,
     stop: Any = (),
     callback: Callback | None = None,
+    resume: Solution[Model] | None = None,
 ) -> Solution[Model]:
     """Follow a pace from its start to its stop, one step per stage.
 
@@ -186,6 +187,8 @@ def walk(
         Further stops, asked after those of the pacing.
     callback : callable, optional
         Called as ``callback(stage, solution)`` after every stage; a true answer ends the path.
+    resume : Solution, optional
+        Continue where this one ended, to the same result as an uninterrupted walk.
 
     Returns
     -------
@@ -210,6 +213,8 @@ def walk(
     rule = bound(get(regularizer), groups)
     state: State[Model] | None = None
     stages: tuple[Stage, ...] = ()
+    if resume is not None:
+        initial, stages = State(resume.model, resume.losses, resume.weights), resume.stages
     try:
         state = first = initial() if callable(initial) else initial
         prior = prior_of(sample_weight, state.losses)
@@ -394,6 +399,7 @@ def alternate(
     groups: ArrayLike | None = None,
     initial: Model | None = None,
     callback: Callback | None = None,
+    resume: Solution[Model] | None = None,
 ) -> Solution[Model]:
     """Self-paced learning (Algorithm 1 of Fan et al., 2017).
 
@@ -401,22 +407,16 @@ def alternate(
     ----------
     problem : Problem
         Anything with ``fit(weights, previous)``, ``losses(model)`` and ``penalty(model)``.
-    regularizer : name or Regularizer
-        A group rule needs ``groups``.
-    pacing : Pacing
-        Start, growth and stop of lam.
+    regularizer, pacing, groups, callback, resume
+        As in `walk`.
     inner : int
         The largest number of weighted fits per stage.
     tolerance : float
         A stage ends when the latent objective falls by less than this share.
     sample_weight : array-like, optional
         Multiplies the weights; repeating a sample equals weighting it.
-    groups : array-like, optional
-        Group labels for the rules that need them.
     initial : optional
         A model to start from; a plain fit by default.
-    callback : callable, optional
-        Called as ``callback(stage, solution)`` after every stage; a true answer ends the path.
 
     Returns
     -------
@@ -454,6 +454,7 @@ def alternate(
         sample_weight=prior,
         groups=groups,
         callback=callback,
+        resume=resume,
     )
 
 
@@ -476,19 +477,3 @@ def _plain(problem: Problem[Model], weights: Floats | None) -> Model:
             f"{type(problem).__name__}.fit(None, None) failed ({error}): it is called for the plain model "
             "first; let fit take weights=None, or pass initial= or sample_weight=numpy.ones(n)"
         ) from error
-
-
-__all__ = [
-    "Alternation",
-    "Callback",
-    "DeadEnd",
-    "End",
-    "Problem",
-    "Solution",
-    "Stage",
-    "State",
-    "Step",
-    "alternate",
-    "stop_reason",
-    "walk",
-]

@@ -202,7 +202,7 @@ def test_tables_hold_their_labels():
         SelfPacedLogisticRegression().fit(table, np.zeros(4))
     with pytest.raises(ValueError, match="X must be a table of labels"):
         SelfPacedLogisticRegression().fit(MemoryTable(np.eye(4), np.zeros(4)))
-    with pytest.raises(ValueError, match="y must name a column where X comes in batches, got ndarray"):
+    with pytest.raises(ValueError, match="y must name a column if X comes in batches, got ndarray"):
         SelfPacedLogisticRegression().fit(pieces(frame()), np.zeros(4))
 
 

@@ -71,7 +71,7 @@ def test_bad_arguments():
         from_loss(3.0)
 
 
-@pytest.mark.parametrize("name", ["huber", "cauchy", "l1l2", "welsch", "geman-mcclure", "tukey"])
+@pytest.mark.parametrize("name", ["huber", "cauchy", "l1l2", "welsch", "geman-mcclure", "tukey", "barron", "tls"])
 @pytest.mark.parametrize("form", ["loss", "quadratic"])
 def test_check_passes_the_implicit_rules(name, form):
     report = check(name, form=form)

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from selfpaced import regularizers
 from selfpaced.regularizers import (
     REGISTRY,
+    Barron,
     GroupRegularizer,
     MixtureJiang,
     MixtureZhao,
+    TruncatedQuadratic,
     from_loss,
     get,
     quadratic,
@@ -26,7 +28,8 @@ def log_phi(loss, lam):
 
 
 RULES = [get(name) for name, rule in REGISTRY.items() if not issubclass(rule, GroupRegularizer)]
-RULES += [MixtureZhao(gamma=0.7), MixtureJiang(ratio=0.1)]
+RULES += [Barron(alpha=1.0), Barron(alpha=0.0), Barron(alpha=-math.inf), MixtureZhao(gamma=0.7)]
+RULES += [MixtureJiang(ratio=0.1), TruncatedQuadratic(sharpness=0.2), TruncatedQuadratic(sharpness=math.inf)]
 RULES += [relative(get("huber")), relative(get("l1l2")), from_loss(log_phi)]
 EXACT = [rule for rule in RULES if not isinstance(rule, regularizers.FromLoss)]
 JUMPS = {"hard"}  # rules whose weight is discontinuous
@@ -229,7 +232,7 @@ def test_logarithmic_is_defined_below_one(lam):
 
 
 def test_names():
-    names = "huber cauchy l1l2 welsch geman-mcclure tukey hard linear logarithmic mixture-jiang"
+    names = "huber cauchy l1l2 welsch geman-mcclure tukey barron tls hard linear logarithmic mixture-jiang"
     names += " mixture-zhao logistic diversity group-sqrt channel"
     assert set(REGISTRY) >= set(names.split())
     assert get("mixture") == get("mixture-zhao")
@@ -251,8 +254,10 @@ def test_every_rule_says_how_it_reads(name):
 @pytest.mark.parametrize(
     ("build", "message"),
     [
+        (lambda: Barron(alpha=2.0), "alpha must be < 2"),
         (lambda: MixtureJiang(ratio=1.0), r"ratio must be in \(0, 1\), got 1.0"),
         (lambda: MixtureZhao(gamma=-1.0), "gamma must be a positive number or None, got -1.0"),
+        (lambda: TruncatedQuadratic(sharpness=0.0), "sharpness must be > 0, got 0.0"),
         (lambda: regularizers.Channel(n_classes=1), "n_classes must be an integer >= 2, got 1"),
         (lambda: regularizers.Diversity(gamma=0.0), "gamma must be a positive number, got 0.0"),
     ],

@@ -272,6 +272,7 @@ def test_random_state_seeds_the_models_and_the_folds() -> None:
     assert not np.array_equal(fits[0], fits[2])
 
 
+@pytest.mark.xdist_group("jobs")  # starts processes of its own
 def test_n_jobs_changes_nothing() -> None:
     X, _, noisy, _ = moons(120)
     alone = SelfPacedClassifier(DecisionTreeClassifier(random_state=0)).fit(X, noisy)

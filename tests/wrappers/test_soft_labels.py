@@ -126,6 +126,7 @@ class Counting(DecisionTreeClassifier):
         return super().fit(X, y, sample_weight)
 
 
+@pytest.mark.xdist_group("jobs")  # starts processes of its own
 def test_a_model_is_fitted_once_whatever_the_number_of_jobs() -> None:
     X, _, noisy = moons(600)
     Counting.fits = 0

@@ -34,7 +34,7 @@ _TYPICAL = {"logistic": 4.0, "channel": 4.0, "logarithmic": 0.1}
 
 # Measured by benchmarks/clustering.py, sections rules and paper.
 # Last half-weight loss as a multiple of the median starting loss, and the number of stages.
-_END = {"hard": (3.2, 16), "logistic": (3.2, 16), "channel": (3.2, 16)}
+_END = {"hard": (3.2, 16), "tls": (3.2, 16), "logistic": (3.2, 16), "channel": (3.2, 16)}
 _DEFAULT_END = (2.2, 8)
 UNEVEN_VIEWS = 1.8  # times as far for views of different spread
 

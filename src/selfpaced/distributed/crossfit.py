@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..assessment import UNLIKELY, Assessment, Labels, Values, look_by_residuals, look_by_share
+from ..formatting import percent
 from ..label_noise import NoiseModel, fit_channel, logits_from_proba, one_rate_likelihood
 from ..robust import residual_scale
 from ..selection import Candidate, Decision, Trial, path_of, plain_or_paced, sentence
@@ -122,7 +123,7 @@ class ValueNoiseModel:
         if nearest([after], before, self.assessment, rows.weight) is None:
             return trials, Decision(0, "without gross errors, the model does not predict the other rows better")
         share = float(np.average(~trusted, weights=rows.weight))
-        grossly = f"{100 * share:.1f} % of the rows are grossly wrong"
+        grossly = f"{percent(share, 1)} of the rows are grossly wrong"
         return trials, Decision(1, f"{grossly}, and it predicts the others better")
 
     def assessed(self, block: Block, said: Any) -> Assessment:

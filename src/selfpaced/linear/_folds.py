@@ -16,8 +16,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from ..distributed.table import Block, ContentSample, MemoryTable, Table, drawn
-from ..fingerprint import Keys
-from ..folds import N_FOLDS, Rows, content_keys, hash_folds
+from ..fingerprint import N_FOLDS, Keys, content_keys, hash_folds
+from ..folds import Rows
 from ..selection import effective_size
 from ._loss import Codes, Matrix, Vector
 

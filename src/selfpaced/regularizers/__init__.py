@@ -16,9 +16,19 @@ from .checks import Condition, Report, check
 from .custom import FromLoss, from_loss
 from .explicit import Hard, Linear, Logarithmic, Logistic, MixtureJiang, MixtureZhao
 from .grouped import BoundGroups, Diversity, GroupRegularizer, GroupSqrt
-from .robust import L1L2, Cauchy, Channel, GemanMcClure, Huber, Tukey, Welsch
+from .robust import (
+    L1L2,
+    Barron,
+    Cauchy,
+    Channel,
+    GemanMcClure,
+    Huber,
+    TruncatedQuadratic,
+    Tukey,
+    Welsch,
+)
 
-_IMPLICIT = (Huber, Cauchy, L1L2, Welsch, GemanMcClure, Tukey, Channel)
+_IMPLICIT = (Huber, Cauchy, L1L2, Welsch, GemanMcClure, Tukey, Barron, TruncatedQuadratic, Channel)
 _EXPLICIT = (Hard, Linear, Logarithmic, MixtureJiang, MixtureZhao, Logistic)
 _GROUPED = (Diversity, GroupSqrt)
 
@@ -52,6 +62,7 @@ __all__ = [
     "ALIASES",
     "L1L2",
     "REGISTRY",
+    "Barron",
     "BoundGroups",
     "Cauchy",
     "Channel",
@@ -74,6 +85,7 @@ __all__ = [
     "Relative",
     "Report",
     "Scaled",
+    "TruncatedQuadratic",
     "Tukey",
     "Welsch",
     "check",

@@ -6,6 +6,7 @@ the weight is half the table's minimizer, which is written for t = sqrt(loss).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -180,6 +181,106 @@ class Tukey(Scaled):
     def conjugate(self, xp: Any, weight: Array) -> Array:
         root = xp.sqrt(weight)
         return (1 - root) ** 2 * (1 + 2 * root) / 3
+
+
+@dataclass(frozen=True)
+class Barron(Scaled):
+    """Barron's general loss: Cauchy at alpha = 0, Welsch at -inf, like L1-L2 at 1; alpha < 2.
+
+    The scale is chosen so that the weight of a sample without loss is 1.
+
+    >>> float(Barron(alpha=0.0).weight(1.0, lam=1.0))
+    0.5
+    """
+
+    alpha: float = -1.0
+
+    name = "barron"
+    formula = Formula(
+        "lam^2 (b/alpha) ((1 + 2l/(b lam^2))^(alpha/2) - 1), b = 2 - alpha",
+        "(1 + 2l/(b lam^2))^(-b/2)",
+        "lam^2 (b/2) ((b/alpha) (v^(-alpha/b) - 1) - (1 - v))",
+        "Barron 2019",
+    )
+
+    def __post_init__(self) -> None:
+        if not self.alpha < 2:
+            raise ValueError(f"alpha must be < 2 (2 is the unweighted loss), got {self.alpha!r}")
+
+    def _box_cox(self, xp: Any, log_base: Array) -> Array:
+        """(b/alpha) (base^(alpha/2) - 1), continuous at alpha = 0."""
+        b = 2 - self.alpha
+        if abs(self.alpha) < 1e-12:
+            return b / 2 * log_base
+        return b / self.alpha * xp.expm1(self.alpha / 2 * log_base)
+
+    def profile(self, xp: Any, z: Array) -> Array:
+        if self.alpha == -math.inf:
+            return -xp.expm1(-z)
+        return self._box_cox(xp, xp.log1p(z / (1 - self.alpha / 2)))
+
+    def slope(self, xp: Any, z: Array) -> Array:
+        if self.alpha == -math.inf:
+            return xp.exp(-z)
+        half = 1 - self.alpha / 2
+        if half < 10:
+            return (1 + z / half) ** -half
+        return xp.exp(-half * xp.log1p(z / half))  # the rounding of 1 + z/half grows with the exponent
+
+    def conjugate(self, xp: Any, weight: Array) -> Array:
+        log_weight = xp.log(xp.where(weight > 0, weight, 1.0))
+        if self.alpha == -math.inf:
+            return 1 - weight + weight * log_weight
+        b = 2 - self.alpha
+        value = b / 2 * (self._box_cox(xp, -2 / b * log_weight) - (1 - weight))
+        limit = math.inf if self.alpha >= 0 else -b / self.alpha
+        return xp.where(weight > 0, value, xp.full_like(weight, limit))
+
+
+@dataclass(frozen=True)
+class TruncatedQuadratic(Scaled):
+    """Truncated least squares in the graduated form: plain up to the bound lam^2, constant beyond.
+
+    ``sharpness`` is the mu of graduated non-convexity: near 0 the loss is almost convex, at inf it is the
+    truncated loss itself (hard selection at lam^2).
+
+    >>> TruncatedQuadratic(sharpness=1.0).weight([0.4, 1.0, 2.1], lam=1.0).round(3).tolist()
+    [1.0, 0.414, 0.0]
+    """
+
+    sharpness: float = 1.0
+
+    name = "tls"
+    formula = Formula(
+        "l below a lam^2, lam^2 above lam^2/a, between: 2 lam sqrt(m (m+1) l) - m (lam^2 + l); a = m/(m+1)",
+        "1 below, 0 above, between: lam sqrt(m (m+1) / l) - m",
+        "lam^2 m (1 - v) / (m + v)",
+        "Yang et al. 2020",
+    )
+
+    def __post_init__(self) -> None:
+        if not self.sharpness > 0:
+            raise ValueError(f"sharpness must be > 0, got {self.sharpness!r}")
+
+    def profile(self, xp: Any, z: Array) -> Array:
+        m = self.sharpness
+        if m == math.inf:
+            return xp.clip(z, max=1.0)
+        low, high = m / (m + 1), (m + 1) / m
+        between = xp.clip(z, low, high)
+        between = 2 * math.sqrt(m * (m + 1)) * xp.sqrt(between) - m * (1 + between)
+        return xp.where(z <= low, z, between)
+
+    def slope(self, xp: Any, z: Array) -> Array:
+        m = self.sharpness
+        if m == math.inf:
+            return xp.where(z < 1, xp.ones_like(z), xp.zeros_like(z))
+        between = xp.clip(z, m / (m + 1), (m + 1) / m)
+        return xp.clip(math.sqrt(m * (m + 1)) / xp.sqrt(between) - m, 0.0, 1.0)
+
+    def conjugate(self, xp: Any, weight: Array) -> Array:  # noqa: ARG002
+        m = self.sharpness
+        return 1 - weight if m == math.inf else m * (1 - weight) / (m + weight)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from ..fingerprint import content_keys, mixed
 from ..folds import make_folds
 from ..robust import outlier_probability, outlier_share, second_heap
-from ..robust.scales import NORMAL_95, WINDOW
+from ..robust.scales import CUTOFF, NORMAL_95, WINDOW
 from ..selection import effective_size, frequencies, mean_and_error
 from .mixture import NEAR, Mixture, fit_mixture
 from .reference import Reference, Rows, best_references, leverage_cluster, numeric_features, usual_but_for
@@ -39,7 +39,7 @@ COUNTED_SHARE = (
     0.1  # share of errors that count on a less likely scale alone: benchmarks/regression.py messy and tables
 )
 ATOM = 0.15  # a choice: share of one repeated value (zero, often) that no residual can assess
-CROWD = 0.3  # a choice: share of gross residuals (of rows before a heap) that would own a reference, too
+CROWD = 0.25  # share of gross rows, or in a second heap, that would own a reference: benchmarks/regression.py shifted
 EVEN_ODDS = 0.5  # convention: above, a value is more probably wrong than right
 UNPROVEN = 1.0  # standard errors that a gain must have if no gross errors were found: benchmarks/regression.py tables
 
@@ -70,6 +70,8 @@ class ValueAssessment:
         Share of the values that are assessed.
     left_out : float
         Share of values that are not called wrong but left out of the fit, because they are far from the rest.
+    shared : float
+        Share of values that looked wrong, as do most rows like them: a rule of the data that the model does not know.
     applied : bool
         Whether rows were left out of the fit because of the assessment.
     lost : ndarray of shape (n,) or None
@@ -91,6 +93,7 @@ class ValueAssessment:
     ends: tuple[float, float] = (GROSS, GROSS)
     assessed: float = 1.0
     left_out: float = 0.0
+    shared: float = 0.0
 
     @property
     def found(self) -> bool:
@@ -139,6 +142,14 @@ class ValueAssessment:
             return self
         low, high = self.interval
         return replace(self, interval=(low, max(high, moved_share(EVEN_ODDS * self.assessed, n, 1))))
+
+    def without_claims(self, sample_weight: Array | None = None) -> ValueAssessment:
+        """Return the same for values that looked wrong as do most rows like them: none of them is called wrong."""
+        share = float(np.average(~self.trusted, weights=sample_weight))
+        return replace(
+            self, wrong=np.zeros(len(self.wrong)), rate=0.0, interval=(0.0, self.interval[1]), shared=share,
+            mixtures=tuple(replace(one, needed=math.inf) for one in self.mixtures), ends=(math.inf, math.inf),
+        )  # fmt: skip
 
     def with_left_out(self, share: float, n: float) -> ValueAssessment:
         """Return the same for a fit that left out rows, this share of them although they are not called wrong."""
@@ -224,7 +235,8 @@ def assess_values(
     z = (rows.y[sample] - predicted[sample]) / sigma
     if usual_but_for(gross[sample], z):
         heaps = second_heap(-z), second_heap(z)
-        if gross[sample].mean() > CROWD and min(heaps) < math.inf:
+        near = (z >= -min(heaps[0], GROSS)) & (z <= min(heaps[1], GROSS))
+        if min(heaps) < math.inf and np.mean(~near) > CROWD:
             return _beyond(heaps, rows, first)
         if linear and leverage_cluster(gross[sample], columns[sample]):
             return first
@@ -266,15 +278,13 @@ def by_model(y: Array, predicted: Array, sigma: float, sample_weight: Array | No
 
 
 def _beyond(heaps: tuple[float, float], rows: Rows, first: ValueAssessment) -> ValueAssessment:
-    """Return the assessment by the model alone: if many rows lie before a second heap, these are misfit, not gross."""
-    below, above = (max(cut / WINDOW, GROSS) if cut < math.inf else GROSS for cut in heaps)  # before the density rises
-    residuals = rows.y - rows.predicted
-    wrong = np.where(_between(residuals, first.sigma, (below, above)), 0.0, first.wrong)
-    rate, before = (float(np.average(one > EVEN_ODDS, weights=rows.weight)) for one in (wrong, first.wrong - wrong))
-    if before <= CROWD * rate:
-        return first
+    """Return the assessment by the model alone, by which values in a second heap are gross, and none before it."""
+    below, above = (max(cut / WINDOW, CUTOFF) if cut < math.inf else GROSS for cut in heaps)  # before the density rises
+    ends, share = (below, above), max(first.rate, first.least)
+    wrong = _by_residuals(rows.y - rows.predicted, first.sigma, share, first.reach, ends)
+    rate = float(np.average(wrong > EVEN_ODDS, weights=rows.weight))
     low = min(first.interval[0], max(moved_share(rate, rows.size, -1), 0.0))
-    return replace(first, wrong=wrong, rate=rate, interval=(low, first.interval[1]), ends=(below, above))
+    return replace(first, wrong=wrong, rate=rate, interval=(low, first.interval[1]), ends=ends)
 
 
 def _between(residuals: Array, sigma: float, ends: tuple[float, float]) -> NDArray[np.bool_]:
@@ -349,9 +359,9 @@ def _counted(references: Sequence[Reference], mixtures: list[Mixture]) -> tuple[
 
 
 def _gross(mixtures: Sequence[Mixture], references: Sequence[Reference], y: Array) -> Array:
-    """Return how probably values are gross errors, by any of the references."""
+    """Return how probably values are gross errors, by any of the references whose scale has a place for them."""
     pairs = zip(mixtures, references, strict=True)
-    return np.asarray(np.max([mixture.gross(one.standardised(y)) for mixture, one in pairs], axis=0))
+    return np.asarray(np.max([mixture.gross(one.standardised(y)) * one.holds(y) for mixture, one in pairs], axis=0))
 
 
 def _placed(reference: Reference, rows: Rows, sample: NDArray[np.intp], assessed: NDArray[np.intp]) -> Reference:

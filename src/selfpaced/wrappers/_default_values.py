@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.tree import DecisionTreeRegressor
 
+from ..fingerprint import N_FOLDS
 from ..regularizers import get
 from ..robust import ResidualRule, weighted_quantile
 from ..selection import Decision, Trial
 from ..value_noise import EVEN_ODDS, by_model, numeric_features, repeated_value
 from ._paced import MIN_VALUES, Round, assessed, memorises, predict, sigma_of
-from ._reference_models import numeric_table
+from ._reference_models import LEAF, TREE_ROWS, numeric_table, training_rows
 from ._routing import MOST_REPEATED, Array, WeightRoute, last_step, rows_left
 from ._wrapper import Found, Task, changed_params, told
 
@@ -74,6 +76,8 @@ def _fit_assessed(task: Task, params: Mapping[str, Any], plain: Any, robust: boo
             expected = _nearer(task, expected, _boosted(task) if usual else None)
     with task.progress.stage("assessment of values"):
         assessment = assessed(task, expected, flexible=True)
+    if _shared(task, assessment.wrong > EVEN_ODDS) > EVEN_ODDS:
+        assessment = assessment.without_claims(task.prior)
     excluded = _wrong(assessment, task)
     if excluded.any() and not robust:
         # such a model follows every error: what is gross by the reference alone is left out, too
@@ -97,6 +101,23 @@ def _wrong(assessment: Any, task: Task) -> Array:
     """Return the rows that are more probably wrong than right, and that no person has confirmed."""
     wrong = np.asarray(assessment.wrong > EVEN_ODDS)
     return wrong if task.trusted is None else wrong & ~task.trusted
+
+
+def _shared(task: Task, wrong: Array) -> float:
+    """Return how many of the rows like those that are called wrong are called wrong, too: 1 is a rule of the data.
+
+    Errors are isolated: trees that have not seen a row predict for it the share of errors among all rows. A part of the
+    table that the model does not know, such as the end of a steep curve or a small group, is far from it as a whole.
+    """
+    table, rows = numeric_table(task.X), np.flatnonzero(wrong & (task.weight > 0.0))
+    if table is None or not rows.size:
+        return 0.0
+    target, predicted = wrong.astype(float), np.zeros(len(wrong))
+    for train, test in task.splits(N_FOLDS):
+        train = training_rows(task, train, TREE_ROWS, task.seed)
+        tree = DecisionTreeRegressor(min_samples_leaf=LEAF, random_state=task.seed)
+        predicted[test] = tree.fit(table[train], target[train], task.weight[train]).predict(table[test])
+    return float(predicted[rows].mean())
 
 
 def _memorises(task: Task, seen: Array, unseen: Array) -> bool:
@@ -140,6 +161,9 @@ def _finish(
         rate = f"rate {100 * low:.0f} % to {100 * high:.0f} %"
         parts = [f"{share:.1f} % of the values are grossly wrong and excluded ({rate})"]
         parts += [f"{more:.1f} % more are far from this model and excluded, too"] * bool(more)
+    elif assessment.shared:
+        far = f"{100 * assessment.shared:.1f} % of the values"
+        parts = [f"no gross errors detected: {far} are far from this model, and so are most rows like them"]
     else:
         parts = ["no gross errors detected"]
     if assessment.sentence:

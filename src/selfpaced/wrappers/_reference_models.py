@@ -23,12 +23,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..folds import N_FOLDS, Split
+from ..fingerprint import N_FOLDS
+from ..folds import Split
 from ._routing import Array, take_rows, weight_route
 from ._soft_labels import fit_soft, output_kind, probabilities, read_output
 from ._wrapper import Task, seeded
 
-__all__ = ["ReferenceModel", "reference_models"]
+__all__ = ["LEAF", "TREE_ROWS", "ReferenceModel", "numeric_table", "reference_models", "training_rows"]
 
 ReferenceModel = Callable[[Array], Array]  # soft labels -> out-of-fold probabilities of the labels
 
@@ -77,7 +78,7 @@ def _outside(task: Task, soft: Array, train: Array, test: Array) -> Array:
     return probabilities(read_output(model, take_rows(task.X, test), kind=kind, labels=labels), kind)
 
 
-def _training(task: Task, train: Array, most: int, seed: int) -> Array:
+def training_rows(task: Task, train: Array, most: int, seed: int) -> Array:
     """Return training rows that have weight, at most so many."""
     train = train[task.weight[train] > 0.0]
     return train if len(train) <= most else np.sort(np.random.default_rng(seed).choice(train, most, replace=False))
@@ -96,7 +97,7 @@ def _forest(task: Task, table: Array, soft: Array) -> Array:
 
     def leaves(number: int, train: Array, test: Array) -> Array:
         most = len(train) // 2 if isinstance(task.folds, list) else TREE_ROWS
-        train = _training(task, train, min(max(most, 2), TREE_ROWS), task.seed + number)
+        train = training_rows(task, train, min(max(most, 2), TREE_ROWS), task.seed + number)
         model = DecisionTreeRegressor(min_samples_leaf=LEAF, max_features="sqrt", random_state=task.seed + number)
         weighted = {} if np.all(weight[train] == 1.0) else {"sample_weight": weight[train]}
         model.fit(table[train], target[train], check_input=False, **weighted)
@@ -119,7 +120,7 @@ def _logistic(task: Task, table: Any, soft: Array) -> Array:
     def outside(train: Array, test: Array) -> Array:
         # a sample of a sparse table would lose rare words; a wide table needs more rows
         most = len(train) if sparse.issparse(table) else max(TREE_ROWS, 100 * table.shape[1])
-        used = _training(task, train, most, len(test))
+        used = training_rows(task, train, most, len(test))
         place, codes = np.nonzero(soft[used])
         if np.unique(codes).size < 2:
             return soft[used[:1]].repeat(len(test), axis=0)
