@@ -120,7 +120,7 @@ class ScratchTable(CountedPasses, AbstractContextManager["ScratchTable"]):
                 column.write(values)
         except OSError as error:  # the files have no name that it could tell
             where = f"the scratch file in {str(self.folder)!r} cannot be written: {error.strerror}"
-            raise OSError(error.errno, f"{where}; choose another folder (scratch)") from error
+            raise OSError(error.errno, f"{where}; choose another folder (scratch)", str(self.folder)) from error
         codes = np.zeros(len(block.y), dtype=np.intp) if self.labels is None else block.y
         self.mass += np.bincount(codes, block.weight, minlength=len(self.mass))
         self.n += len(codes)
