@@ -38,7 +38,8 @@ def test_accuracy_is_what_was_published(method, rate, published):
     cells = classification.cells(quick=False, seeds=1, sets=["Breast"])
     (cell,) = [one for one in cells if asked.items() <= one.params.items()]
     stored = published(f"table5-{100 * rate:.0f}", method, "Breast")
-    assert computed(cell)["accuracy"] == pytest.approx(stored, abs=0.2), "print docs/results again"
+    folds = computed(cell)["accuracy"]
+    assert sum(folds) / len(folds) == pytest.approx(stored, abs=0.2), "print docs/results again"
 
 
 @pytest.mark.parametrize("method", ["PRMF", "SelfPacedMF()"])
