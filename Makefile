@@ -14,6 +14,7 @@ ONLY ?= -m "not slow"
 
 demo: .venv/.demo
 	$(BIN)/python -m selfpaced fit --out demo
+	@echo "To type selfpaced instead of $(BIN)/selfpaced: . $(BIN)/activate"
 
 test: .venv/.test
 	$(PYTEST) $(ONLY)

@@ -15,8 +15,8 @@ The other areas are measured the same way, each in the script that has its table
 
     python benchmarks/wrappers.py --part ablation --runs FILE      # soft labels of wrapped classifiers
     python benchmarks/regression.py --part ablation                # linear regression and gross errors in values
-    python benchmarks/matrix_parts.py --parts ablation             # factorization
-    python benchmarks/clustering.py --only ablation                # clustering
+    python benchmarks/factorization.py --parts ablation            # factorization
+    python benchmarks/clustering.py --parts ablation               # clustering
 """
 
 from __future__ import annotations
@@ -68,6 +68,20 @@ def _none(*args):  # noqa: ARG001
 def _established(models, model):  # noqa: ARG001
     """Likely errors by the rate itself, if the interval does not contain 0."""
     return model.unless_established()
+
+
+def _one_scale(like, clean, unit):  # noqa: ARG001
+    """The model without noise as it is, instead of a scale for every pair of classes."""
+    return clean, None
+
+
+def _by_standard_error(noise, models, error, n, misfit):
+    """The interval of the rate by its standard error alone."""
+    largest = min(error + 2 * np.sqrt(error * (1 - error) / n), 1.0)
+    if fit._gain(models) < fit.CONVINCING:
+        return 0.0, float(largest)
+    spread = np.hypot(noise.interval[1] - noise.noise_rate, fit.NORMAL_975 * misfit)
+    return float(max(0.0, noise.noise_rate - spread)), float(min(noise.noise_rate + spread, largest))
 
 
 def _every_share(fits, trials):
@@ -122,6 +136,9 @@ SWITCHES = {  # what is patched, and options of the estimator
     "likely errors by the misfit check": ([("check", "credible", _own_noise_model)], {}),
     "ranks in the misfit check": ([("misfit", "SKEWED", np.inf)], {}),
     "nearness in the misfit check": ([("misfit", "FEW_FEATURES", 0)], {}),
+    "no heed of a misfit check that is clearly worse": ([("check", "explains_less", False)], {}),
+    "scales of pairs of classes": ([("classes", "_scaled_by_pair", _one_scale), ("noise", "MAX_PAIRWISE", 2)], {}),
+    "lower end by the likelihood ratio": ([("noise", "_interval", _by_standard_error)], {}),
     "lower end of the rate": ([("models", "withstanding", _established)], {}),
     "single errors": ([("model", "_isolated", _never_isolated)], {}),
     "rates by class in the lists": ([("noise", "_at_rate", _one_rate)], {}),

@@ -7,6 +7,7 @@
 development  25 KEEL tables (label_sets.py), looked at freely.
 fresh        32 tables of R packages (label_sets.py), listed before the first look; one look per design.
 third        16 others, listed before the third look.
+fourth       21 others, listed before the fourth look.
 three        the paper's data sets in the paper's folds; ``--seeds 10`` is one split into ten folds.
 nothing      labels at random, labels drawn from a model, the same table with ten splits into folds.
 stability    how much of the lists stays under another random_state, and when 3 % of the rows are deleted.
@@ -49,6 +50,7 @@ SETS = {
     "development": label_sets.DEVELOPMENT,
     "fresh": list(label_sets.FRESH),
     "third": list(label_sets.THIRD),
+    "fourth": list(label_sets.FOURTH),
     "three": list(PAPER),
 }
 METHODS = ("plain", "LR CV", "cleanlab", OURS, BALANCED, "oracle")
@@ -390,7 +392,9 @@ def save(title: str, lines: list[str]) -> None:
     """Replace one section of the result file."""
     RESULT.parent.mkdir(exist_ok=True)
     text = RESULT.read_text() if RESULT.exists() else "# Linear classification under label noise\n"
-    section = f"\n## {title}\n\n" + "\n".join(lines).rstrip("\n") + "\n"
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+    section = f"\n## {title}\n\nAt commit {commit}.\n\n" + "\n".join(lines).rstrip("\n") + "\n"
     pattern = re.compile(rf"\n## {re.escape(title)}\n.*?(?=\n## |\Z)", re.DOTALL)
     text = pattern.sub(lambda _: section, text) if pattern.search(text) else text.rstrip("\n") + "\n" + section
     RESULT.write_text(text)
@@ -439,6 +443,7 @@ def main() -> int:
     if options.save:
         titles = {
             "third": "Tables of the third look",
+            "fourth": "Tables of the fourth look",
             "three": "The paper's three data sets",
             "nothing": "Nothing to be found",
             "stability": "Stability of the lists",

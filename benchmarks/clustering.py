@@ -1,28 +1,26 @@
 """Multi-view clustering against what people would pick instead.
 
-    python benchmarks/clustering.py [--quick] [--only paper,rules,...] [--save]
+    python benchmarks/clustering.py [--quick] [--save] [--parts PART ...]
 
 Sections: ``paper`` (the paper's table on its own scaling), ``rules`` (every rule, default setting),
 ``embedding`` (against SpectralClustering), ``sets`` (other data, the same settings), ``scaling`` (views of
 different forms), ``public`` (public sets), ``ablation`` (what each mechanism earns), ``count`` (how many clusters),
 ``score`` (by their number), ``holes`` (entries missing), ``corruption`` and ``speed``. UCI digits and public sets are
 read from the directory in SELFPACED_DATA. No labels are seen by any method; seeds of data, corruption and
-initialisation are apart. ``--save`` writes the sections that ran into results/clustering.md.
+initialisation are apart.
 """
 
 from __future__ import annotations
 
-import argparse
-import re
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from sections import main, say
 from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import normalize
@@ -48,7 +46,6 @@ from selfpaced_experiments.baselines import concatenated_kmeans, per_view_kmeans
 from selfpaced_experiments.data import load_mfeat, load_spambase
 from selfpaced_experiments.metrics import clustering_accuracy, clustering_scores
 
-RESULTS = Path(__file__).parent / "results" / "clustering.md"
 METRICS = ("ACC", "NMI", "AR", "F", "Purity")
 PAPER = {
     "hard": (0.821, 0.758, 0.709, 0.739, 0.834),
@@ -353,7 +350,7 @@ def speed(repeats: int) -> Lines:
         yield f"| {threads} | {peer_s:.2f} | {own_s:.2f} | {wall:.2f} | {cpu:.2f} |"
     yield "\nGrowth with n, one thread, six views of noisy resampled digits, CPU seconds.\n"
     yield from header("n", "ours, s", "ours, microseconds per sample", "KMeans(n_init=10), s", "ratio")
-    sizes = [1_000, 2_000, 5_000, 10_000] if repeats < 5 else [1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000]
+    sizes = [1_000, 2_000, 5_000, 10_000] if repeats < 3 else [1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000]
     with threadpool_limits(1):
         for n in sizes:
             views = enlarged(n, 0)
@@ -430,49 +427,32 @@ def ablation(seeds: int) -> Lines:
 
 
 SECTIONS = {  # name: (function, full count, quick count)
-    "paper": (paper, 20, 2),
-    "rules": (rules, 20, 2),
-    "embedding": (embedding, 20, 2),
-    "sets": (sets, 20, 2),
+    "paper": (paper, 10, 2),
+    "rules": (rules, 5, 2),
+    "embedding": (embedding, 5, 2),
+    "sets": (sets, 5, 2),
     "scaling": (scaling, 5, 1),
     "public": (public, 3, 1),
     "ablation": (ablation, 3, 1),
     "count": (count, 3, 1),
     "score": (score, 3, 1),
     "holes": (holes, 3, 1),
-    "corruption": (corruption, 5, 1),
-    "speed": (speed, 9, 2),
+    "corruption": (corruption, 3, 1),
+    "speed": (speed, 5, 2),
 }
 
 
-def save(name: str, text: str) -> None:
-    """Put a section into the results file, in place of its last version."""
-    old = RESULTS.read_text() if RESULTS.exists() else ""
-    parts = dict(re.findall(r"^## (\w+): (.*?)(?=^## |\Z)", old, flags=re.M | re.S)) | {name: text + "\n"}
-    body = "".join(f"## {key}: {parts[key].rstrip()}\n\n" for key in SECTIONS if key in parts)
-    scratch = RESULTS.with_suffix(f".{name}")
-    scratch.write_text("# Multi-view clustering\n\nWritten by `python benchmarks/clustering.py --save`.\n\n" + body)
-    scratch.replace(RESULTS)  # in one step: sections may run side by side
+def part(name: str) -> Callable[[bool], None]:
+    """A section as a part of the page."""
+    function, full, quick = SECTIONS[name]
 
+    def run(few: bool) -> None:
+        say(f"## {name}: {(function.__doc__ or '').splitlines()[0]}\n")
+        for line in function(quick if few else full):
+            say(line)
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="few seeds")
-    parser.add_argument("--only", default=",".join(SECTIONS), help="sections, separated by commas")
-    parser.add_argument("--save", action="store_true", help="write the sections into results/clustering.md")
-    arguments = parser.parse_args()
-    for name in arguments.only.split(","):
-        function, full, quick = SECTIONS[name]
-        title = (function.__doc__ or "").strip().splitlines()[0]
-        lines = [f"{title}\n"]
-        print(f"## {name}: {title}\n", flush=True)
-        for line in function(quick if arguments.quick else full):
-            print(line, flush=True)
-            lines.append(line)
-            if arguments.save:
-                save(name, "\n".join(lines))
-        print(flush=True)
+    return run
 
 
 if __name__ == "__main__":
-    main()
+    main("clustering", "Multi-view clustering", __doc__, {name: part(name) for name in SECTIONS})

@@ -418,39 +418,47 @@ def outlier_cells(quick: bool) -> None:
 
 def attacks(quick: bool) -> None:
     count = 1 if quick else 4
-    say(f"## Push attacks: 10 % of the raters give five items five stars, {count} realizations\n")
+    say(f"## Push attacks: some raters give five items five stars, {count} realizations\n")
     say("Mean shift of the pushed items' predictions for honest raters; AUC of the attackers by `row_gain_`; RMSE of")
-    say("a tenth of the honest ratings, which no model sees, and the same without an attack. Fake ratings are the")
-    say("majority of those of a pushed item.\n")
-    kept: dict[int, list[list[float]]] = {0: [], 1: [], 2: []}
-    for index in range(count):
-        honest, everything, pushed, fake = make_attack(DATA_SEED + 5000 + index)
-        users, shape, size = np.flatnonzero(~fake)[:, None], (fake.size, 400), honest[2].size
-        test = np.random.default_rng(index).random(size) < 0.1
-        seen = np.concatenate([~test, np.ones(everything[2].size - size, bool)])
-        i, j, y = (part[test] for part in honest)
-        clean, attacked = (tuple(part[~test] for part in honest), tuple(part[seen] for part in everything))
-        base, _ = fitted(clean, index, fit={"shape": shape}, bounds=(1, 5))
-        for again, values in kept.items():
-            without, model = (
-                fitted(X, index, fit={"shape": shape}, bounds=(1, 5), reweight_rows=again)[0] for X in (clean, attacked)
-            )
-            shift = float((model.predict(users, pushed) - base.predict(users, pushed)).mean())
-            errors = rmse(model.predict(i, j), y), rmse(without.predict(i, j), y)
-            values.append([shift, roc_auc_score(fake, -model.row_gain_), *errors])
+    say("a tenth of the honest ratings, which no model sees, and the same without an attack. Ten per cent of attackers")
+    say("are the majority of those who rate a pushed item.\n")
     rows = []
-    for name, values in kept.items():
-        shift, *others = np.mean(values, axis=0)
-        largest = f"{np.max(values, axis=0)[0]:+.2f}"
-        rows.append([f"reweight_rows={name}", f"{shift:+.2f}", largest, *(f"{value:.3f}" for value in others)])
-    table(["model", "shift", "largest shift", "AUC", "RMSE attacked", "RMSE without attack"], rows)
+    for share, settings in {0.1: (0, 1, 2, "auto"), 0.02: (0, "auto"), 0.05: (0, "auto"), 0.2: (0, "auto")}.items():
+        kept = [attacked(DATA_SEED + 5000 + index, index, share, settings) for index in range(count)]
+        for again in settings:
+            values = [found[again] for found in kept]
+            shift, *others = np.mean(values, axis=0)
+            largest = f"{np.max(values, axis=0)[0]:+.2f}"
+            shown = f"{shift:+.2f}", largest, *(f"{value:.3f}" for value in others)
+            rows.append([f"reweight_rows={again}", f"{share:.0%}", *shown])
+    table(["model", "attackers", "shift", "largest shift", "AUC", "RMSE attacked", "RMSE without attack"], rows)
+
+
+def attacked(seed: int, index: int, share: float, settings: tuple[Any, ...]) -> dict[Any, list[float]]:
+    """Shift, AUC and both errors of one attack, by how often rows are reweighted."""
+    honest, everything, pushed, fake = make_attack(seed, share)
+    users, shape, size = np.flatnonzero(~fake)[:, None], (fake.size, 400), honest[2].size
+    test = np.random.default_rng(index).random(size) < 0.1
+    seen = np.concatenate([~test, np.ones(everything[2].size - size, bool)])
+    i, j, y = (part[test] for part in honest)
+    clean, spoilt = (tuple(part[~test] for part in honest), tuple(part[seen] for part in everything))
+    base, _ = fitted(clean, index, fit={"shape": shape}, bounds=(1, 5), reweight_rows=0)
+    found = {}
+    for again in settings:
+        without, model = (
+            fitted(X, index, fit={"shape": shape}, bounds=(1, 5), reweight_rows=again)[0] for X in (clean, spoilt)
+        )
+        shift = float((model.predict(users, pushed) - base.predict(users, pushed)).mean())
+        errors = rmse(model.predict(i, j), y), rmse(without.predict(i, j), y)
+        found[again] = [shift, roc_auc_score(fake, -model.row_gain_), *errors]
+    return found
 
 
 # --------------------------------------------------------------------------------------------------- ablation
 
 
 def ablation(quick: bool) -> None:
-    count = 1 if quick else 2
+    count = 1 if quick else 3
     say(f"## What each mechanism earns: error without it less error with it, {count} realizations\n")
     say("A mechanism whose difference is within its standard error in every row would go.\n")
     switches: dict[str, list[Any]] = {
@@ -458,6 +466,7 @@ def ablation(quick: bool) -> None:
         "refit of all rows of few entries": [patch.object(solve, "is_thin", lambda *_, **__: False)],
         "guarded start": [patch.object(rank_choice, "LARGE_REST", math.inf)],
         "its densest values": [patch.object(start, "crowded", lambda values: float(np.median(values)))],
+        "no means as a choice": [patch.object(SelfPacedMF, "_means", lambda _: (engine.Means(True, True),))],
         "spare factors": [patch.object(module, "SPARE", 0) for module in (start, solve)],
         "a ridge of 0.03": [patch.object(rank_choice, "RIDGE_SHARES", (0.35, 0.1, 0.005))],
         "floor of the rank": [patch.object(start, "RANK_FLOOR", 1e-9)],
@@ -507,6 +516,10 @@ def ablation_cells() -> dict[str, Callable[[int], tuple[Any, Callable[[SelfPaced
         X, _ = make_stars(seed, 0.3)
         return X, lambda model: len(model.outliers_) / np.isfinite(X).sum()
 
+    def spare(seed: int) -> Any:
+        X, _ = make_stars(seed, 0.5)
+        return X, lambda model: float(model.rank_ - 1)
+
     def flips(seed: int) -> Any:
         X, flipped = make_flips(seed, "blocks", 0.1)
 
@@ -517,8 +530,9 @@ def ablation_cells() -> dict[str, Callable[[int], tuple[Any, Callable[[SelfPaced
         return X, missed
 
     kinds = ("offset 2", "2000 x 10", "43 % wrong", "57 % wrong", "one-sided 45 %", "rank 20 in 200 x 200")
+    kinds += ("one-sided 30 %", "lognormal factors", "20 x 2000")
     others = {"image": image, "ratings": stars, "stars: listed although right": false_alarms, "flips: 1 - F1": flips}
-    return {**{kind: of_kind(kind) for kind in kinds}, **others}
+    return {**{kind: of_kind(kind) for kind in kinds}, **others, "stars: rank above 1": spare}
 
 
 PARTS = {

@@ -65,12 +65,12 @@ def noisy(X: np.ndarray, y: np.ndarray, noise: str, seed: int) -> tuple[np.ndarr
 def parts(name: str, seed: int) -> tuple[np.ndarray, ...]:
     """Training and test rows, scaled by the training rows.
 
-    Two thirds to learn from, at most 1,500; of the paper's sets the tenfold splits of the paper, ten seeds a deal.
+    Two thirds to learn from, at most 1,500; and for the paper's sets its tenfold splits, ten seeds each.
     """
     X, y = table(name)
     if name in PAPER:
-        deal, fold = divmod(seed, 10)
-        a, b = list(StratifiedKFold(10, shuffle=True, random_state=deal).split(X, y))[fold]
+        split, fold = divmod(seed, 10)
+        a, b = list(StratifiedKFold(10, shuffle=True, random_state=split).split(X, y))[fold]
     else:
         trained = min(MOST_TRAINED, 2 * len(y) // 3)
         sizes = {"train_size": trained, "test_size": min(MOST_TESTED, len(y) - trained)}

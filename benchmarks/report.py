@@ -1,8 +1,8 @@
 """How long a report takes and how large the page is, against the number of samples.
 
 The fit is one SelfPacedLogisticRegression on 20 features, a fifth of the labels flipped; the page has the table of
-suspects (at most 20,000 rows), what speaks against the first of them, and the comparison with the plain model. It is
-opened in headless Chromium: the time until every figure and the first rows are drawn, start of the browser apart.
+suspects (at most 5,000 rows) and the columns that contribute to the first of them. It is opened in headless Chromium:
+the time until every figure and the first rows are drawn, start of the browser apart.
 
     python benchmarks/report.py [--quick] [--save]
 """

@@ -302,7 +302,7 @@ def on_spark(paths, scratch):
     wrapping, _, found = clock.timed(lambda: CrossFit(estimator=own, idCol="id").fit(vectors), repeat=1)
     kept = "weighted" if np.isfinite(found.noiseModel.lam) else "plain"
     scores = ", ".join(f"{one.score:.5f}" for one in found.path)
-    note = f"{wrapping / plain:.2f} x the plain fit; the {kept} model was kept, scores {scores}"
+    note = f"{wrapping / plain:.2f} x the plain fit; the {kept} model is used, scores {scores}"
     yield "CrossFit of Spark ML's fit", wrapping, note
     spark.stop()
     yield from scaled({workers: _executors(workers, paths, names) for workers in (1, 2)}, "Spark")
@@ -396,7 +396,7 @@ def told(name, curved, right, weighted, path, cost):
     """One row: accuracy of the cross-fit, that of the plain model, and the scores that decided."""
     scores = " and ".join(f"{one.score:.4f}" for one in path)
     kept = "weighted" if weighted else "plain"
-    note = f"plain {right[0]:.4f}; the {kept} model was kept, scores {scores}; {cost:.1f} x the plain fit"
+    note = f"plain {right[0]:.4f}; the {kept} model is used, scores {scores}; {cost:.1f} x the plain fit"
     return f"clean accuracy, CrossFit of {name}, {'curved' if curved else 'straight'} boundary", right[1], note
 
 

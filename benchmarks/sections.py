@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,8 @@ def _save(name: str, title: str, parts: list[str], part: str, quick: bool) -> No
             known, text = section.split(" -->\n", 1)
             sections[known] = text.strip()
     command = f"`python benchmarks/{name}.py{' --quick' * quick} --save --parts {part}`"
-    sections[part] = f"{command}\n\n" + "\n".join(lines).strip()
+    commit = subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=True)
+    sections[part] = f"{command} at commit {commit.stdout.strip()}\n\n" + "\n".join(lines).strip()
     ordered = [f"<!-- part: {known} -->\n{sections[known]}\n" for known in parts if known in sections]
     target.write_text(f"# {title}\n\n" + "\n".join(ordered))
 

@@ -1,4 +1,4 @@
-"""Which handwritten digits are hardest to cluster, and which view gives each of them away?
+"""Which handwritten digits are hardest to cluster, and in which view are they unusual?
 
 Clusters the UCI digits from six views at once (or, without the data directory, scikit-learn's 8 x 8 digits from
 four), then draws the samples of least and of most weight, each with its weight in every view, and the mean weight

@@ -1,7 +1,7 @@
-"""The background of a video, restored: half of all pixels missing, things moving through, specks all over.
+"""Restore the background of a video: half of the pixels are missing, objects move, and many pixels are wrong.
 
-Frames are rows, pixels are columns. A still scene under changing light is a matrix of rank two; whatever moves, and
-every speck, is an outlier. Only the rank is told: the model finds the noise and the outliers itself.
+Frames are rows, pixels are columns. A still scene under changing light is a matrix of rank two. Moving objects and
+wrong pixels are outliers. Only the rank is given: the model finds the noise scale and the outliers.
 
     python examples/factorization_video_background.py [picture.png]
 """

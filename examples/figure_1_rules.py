@@ -1,4 +1,4 @@
-"""Figure 1 of the paper: what a rule makes of a loss, and the weight that follows from it.
+"""Figure 1 of the paper: the latent loss of every rule, and its weight.
 
 python examples/figure_1_rules.py [out.png]
 """

@@ -39,14 +39,14 @@ def accuracy(rate, seed):
 
 
 def draw():
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.7), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.7), layout="constrained", gridspec_kw={"wspace": 0.05})
     X, y = dirty_line()
     plain, paced = LinearRegression().fit(X, y), SelfPacedLinearRegression().fit(X, y)
     dots = left.scatter(X[:, 0], y, c=paced.sample_weight_, cmap="cividis", s=18, vmin=0, vmax=1)
     ends = np.array([[0.0], [10.0]])
     left.plot(ends, plain.predict(ends), color=GREY, ls="--", label="LinearRegression")
     left.plot(ends, paced.predict(ends), color=BLUE, lw=2, label="SelfPacedLinearRegression")
-    figure.colorbar(dots, ax=left, label="weight the model gave", pad=0.01)
+    figure.colorbar(dots, ax=left, label="weight in the fit", pad=0.01)
     left.legend(frameon=False, fontsize=8, loc="upper left")
     left.set(title="A line among outliers", xlabel="x", ylabel="y")
 

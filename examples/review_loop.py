@@ -1,7 +1,7 @@
-"""The review loop in Python: fit, ask a person about the suspects, correct the table, fit again with what is now known.
+"""The review loop in Python: fit, ask a person about the suspects, correct the table, fit again with the answers.
 
-The person here knows the truth and answers for it. Drawn: how many wrong labels are left after how many answers, by
-suspects of the self-paced model, and by rows taken at random.
+The person here knows the truth. The picture shows how many wrong labels are left after each round of answers: about
+suspects of the self-paced model, and about rows drawn at random.
 
     python examples/review_loop.py [out.png]
 """

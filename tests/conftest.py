@@ -16,6 +16,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 SLOW = {
     "spark/": "sessions of Spark",
     "dask/test_dask.py::test_a_worker_that_dies": "a cluster for each test",
+    "dask/test_dask.py::test_values_and_a_worker_that_dies": "a cluster for each test",
     "dask/test_wrapping.py::test_a_stage_that_loses_a_worker": "a cluster for each test",
     "dask/test_wrapping.py::test_a_training_that_is_left": "a cluster for each test",
     "report/test_report_browser.py": "a browser",
@@ -27,7 +28,7 @@ SLOW = {
     "test_docs.py::test_no_page_of_the_api": "the whole site in a browser",
     "test_docs.py::test_every_block_runs[guide/spark.md]": "sessions of Spark",
     "test_docs.py::test_every_block_runs[guide/pytorch.md]": "trains networks",
-    "test_estimator_checks.py::test_scikit_learn_checks": "all of scikit-learn's checks for 27 wrapped models",
+    "test_estimator_checks.py::test_scikit_learn_checks": "all of scikit-learn's checks for 31 models",
 }
 
 

@@ -76,7 +76,7 @@ class Even:
         return 1.0 - np.asarray(logits)[np.arange(len(y)), y]
 
 
-def test_labels_are_expected_and_doubted_by_their_probabilities():
+def test_labels_are_expected_or_assessed_as_wrong_by_their_probabilities():
     diagnosis = Labels(
         np.array(["no", "yes"]), np.array([0, 0, 1]), np.array([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]]), Even()
     )

@@ -143,8 +143,7 @@ def declared(promise: str) -> list[Any]:
 def test_the_order_of_rows_does_not_matter(name: str) -> None:
     model, data, *_ = ENTRIES[name]
     rows = np.random.default_rng(0).permutation(N)
-    one, other = fitted(model, data()), fitted(model, data(), rows)
-    np.testing.assert_allclose(answer(one, data()), answer(other, data()), atol=1e-6)
+    np.testing.assert_allclose(answer(first(name), data()), answer(fitted(model, data(), rows), data()), atol=1e-6)
 
 
 @pytest.mark.parametrize("name", declared("copies"))
@@ -167,43 +166,53 @@ def with_threads(model: Any, data: Data) -> Any:
 
 
 def with_jobs(model: Any, data: Data) -> Any:
-    if "n_jobs" not in model.get_params(deep=False):
-        pytest.skip("it has no n_jobs")
     return fitted(clone(model).set_params(n_jobs=2), data)
 
 
-def reloaded(model: Any, data: Data) -> Any:
-    file = io.BytesIO()
-    save(fitted(model, data), file)
-    return load(file)
-
-
-# Threads are those of the reference models, which all regressors share: one of them is enough.
+# Threads are those of the reference models, which all regressors share: one of them is enough. Jobs are shared, too.
 ONE_REGRESSOR = {name for name in ENTRIES if name.startswith("regressor, ")} - {"regressor, Ridge"}
+JOBS = ("classifier, tree", "classifier, hard, tree", "regressor, tree", *MATRICES)
 WAYS = [
-    pytest.param(name, way, id=f"{name}-{way.__name__}")
-    for name in (*ENTRIES, *MATRICES)
-    for way in (again, with_threads, with_jobs, reloaded)
-    if way is not with_threads or name not in ONE_REGRESSOR
+    *(pytest.param(name, again, id=f"{name}-again") for name in (*ENTRIES, *MATRICES)),
+    *(
+        pytest.param(name, with_threads, id=f"{name}-threads")
+        for name in (*ENTRIES, *MATRICES)
+        if name not in ONE_REGRESSOR
+    ),
+    # one group, so that one process of the tests starts processes of its own
+    *(pytest.param(name, with_jobs, id=f"{name}-jobs", marks=pytest.mark.xdist_group("jobs")) for name in JOBS),
 ]
 
 
+def known(name: str) -> tuple[Any, Data]:
+    """The estimator of this name, and its data."""
+    return (MATRICES[name], matrix()) if name in MATRICES else (ENTRIES[name].model, ENTRIES[name].data())
+
+
 @cache
-def once(name: str) -> np.ndarray:
-    """What the model of this name answers after a first fit."""
+def first(name: str) -> Any:
+    """The model of this name after a first fit."""
+    return fitted(*known(name))
+
+
+def same(name: str, other: Any) -> None:
+    """Another model answers as the first one does."""
     if name in MATRICES:
-        return np.asarray(fitted(MATRICES[name], matrix()).reconstruct())
-    model, data, *_ = ENTRIES[name]
-    return answer(fitted(model, data()), data())
+        np.testing.assert_allclose(first(name).reconstruct(), other.reconstruct(), rtol=1e-9)
+    else:
+        np.testing.assert_allclose(answer(first(name), known(name)[1]), answer(other, known(name)[1]), atol=1e-9)
 
 
 @pytest.mark.parametrize(("name", "way"), WAYS)
 def test_the_same_seed_gives_the_same_model(name: str, way: Callable[[Any, Data], Any]) -> None:
-    if name in MATRICES:
-        np.testing.assert_allclose(once(name), way(MATRICES[name], matrix()).reconstruct(), rtol=1e-9)
-        return
-    model, data, *_ = ENTRIES[name]
-    np.testing.assert_allclose(once(name), answer(way(model, data()), data()), atol=1e-9)
+    same(name, way(*known(name)))
+
+
+@pytest.mark.parametrize("name", [*ENTRIES, *MATRICES])
+def test_a_saved_model_answers_as_before(name: str) -> None:
+    file = io.BytesIO()
+    save(first(name), file)
+    same(name, load(file))
 
 
 @pytest.mark.parametrize(

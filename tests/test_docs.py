@@ -42,7 +42,7 @@ def quiet_figures():
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_runs(page, tools, tmp_path, monkeypatch):
     source = (DOCS / page).read_text(encoding="utf-8")
-    for package in re.findall(rf"^(?:import|from) ({MAY_LACK})\b", source, re.MULTILINE):
+    for package in re.findall(rf"^(?:import|from) (?:selfpaced\.)?({MAY_LACK})\b", source, re.MULTILINE):
         pytest.importorskip(package, reason=f"docs/{page} uses {package}")
         if package == "pyspark" and shutil.which("java") is None:
             pytest.skip("Spark needs Java: install openjdk-17-jre-headless")
@@ -119,6 +119,14 @@ def test_the_figures_of_the_limits_are_those_of_the_results(monkeypatch):
     known = tuple(f"| {situation}" for situation in figures.figures())
     rows = [line for line in page.splitlines() if re.search(r"\d[^|]*\|$", line)]
     assert [line for line in rows if not line.startswith(known)] == []
+
+
+def test_sentences_that_quote_results_have_their_figures(monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOLS))
+    import figures
+
+    assert sum(map(len, figures.sentences().values())) > 10
+    assert figures.missing() == [], "write these into the pages"
 
 
 def test_the_tables_of_the_theory_hold_every_rule(monkeypatch):

@@ -31,6 +31,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
+from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import check_estimator
 from xgboost import XGBClassifier, XGBRegressor
 
@@ -118,7 +119,10 @@ def few() -> list[Any]:
 def once() -> list[Any]:
     """Every base, and rules that drop rows, whose raw weights fall with lam, and whose lam is a rate."""
     models = [families()["classifier"](rule, "auto") for rule in ("hard", "l1l2", "channel")]
+    models += [SelfPacedLogisticRegression("cauchy", pace=1.0), SelfPacedLinearRegression(alpha=1.0, pace="paper")]
+    models += [families()["k-means"]("hard", "auto")]
     models += [SelfPacedClassifier(base, pace=TRIED.get(type(base), "auto")) for base in CLASSIFIERS]
+    models += [SelfPacedClassifier(LogisticRegression()), SelfPacedRegressor(DecisionTreeRegressor(random_state=0))]
     elsewhere = HuberRegressor | RandomForestRegressor | Ridge  # slow ones, and one that test_regressor.py checks
     quick = [base for base in REGRESSORS if not isinstance(base, elsewhere)]
     return models + [SelfPacedRegressor(base, pace=TRIED.get(type(base), "auto")) for base in quick]

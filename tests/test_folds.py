@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
-from selfpaced.fingerprint import row_keys
-from selfpaced.folds import hash_folds, make_folds, n_units
+from selfpaced.fingerprint import hash_folds, row_keys
+from selfpaced.folds import make_folds, n_units
 
 
 def some_keys(n: int, seed: int = 0) -> np.ndarray:
@@ -90,12 +90,12 @@ def test_copies_share_the_fold_of_the_row_and_change_no_other(stratified: bool, 
     keys, codes, groups = some_keys(60), rng.integers(0, 3, 60), rng.integers(0, 12, 60)
     repeated = rng.permutation(np.repeat(np.arange(60), rng.integers(1, 5, 60)))
 
-    def dealt(rows: np.ndarray) -> np.ndarray:
+    def split(rows: np.ndarray) -> np.ndarray:
         strata = codes[rows] if stratified else None
         folds = make_folds(keys[rows], strata, cv=3, random_state=0, groups=groups[rows] if grouped else None)
         return fold_of(folds, len(rows))
 
-    np.testing.assert_array_equal(dealt(repeated), dealt(np.arange(60))[repeated])
+    np.testing.assert_array_equal(split(repeated), split(np.arange(60))[repeated])
 
 
 def test_a_class_of_one_row_and_its_copies_is_always_trained_on() -> None:
@@ -104,7 +104,7 @@ def test_a_class_of_one_row_and_its_copies_is_always_trained_on() -> None:
     assert coverage(folds, 22).tolist() == [1] * 19 + [0] * 3
 
 
-def test_a_table_of_few_distinct_rows_is_dealt_row_by_row() -> None:
+def test_a_table_of_few_distinct_rows_is_split_row_by_row() -> None:
     rng = np.random.default_rng(3)
     table, y = rng.integers(0, 3, (300, 1)), rng.integers(0, 2, 300)
     keys = row_keys(table)

@@ -43,7 +43,7 @@ MODELS = {
     "mf": (SelfPacedMF(2, backend="numpy", random_state=0, n_jobs=1), None),
     "prmf": (PRMF(2, backend="numpy", random_state=0, n_jobs=1, max_iter=5), None),
 }
-MOMENTS = 4
+MOMENTS = 2
 
 
 class Alarm:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from selfpaced.datasets import flip_class_conditional
-from selfpaced.label_noise import NoiseModel, confident_error, fit_channel, logits_from_proba, symmetric
+from selfpaced.label_noise import ChannelModels, NoiseModel, confident_error, fit_channel, logits_from_proba, symmetric
 
 
 def binary(n, rates, seed, scale=3.0):
@@ -44,6 +44,17 @@ def test_interval_covers_about_as_often_as_it_says():
         covered += low <= flipped.mean() <= high
         assert high - low < 0.3
     assert covered >= 16
+
+
+def test_the_interval_begins_near_0_if_noise_is_barely_significant():
+    seen = 0
+    for seed in range(80):
+        z, _, noisy, _ = binary(300, (0.2, 0.2), seed=seed, scale=2.0)
+        models = ChannelModels.of(z, noisy)
+        if 2.0 < models.gain < 3.0:  # a likelihood ratio of 2 to 2.4 standard errors
+            model, seen = models.assessed(), seen + 1
+            assert 0.0 <= model.interval[0] < 0.25 * model.rate_if_any
+    assert seen >= 5
 
 
 def test_class_conditional_noise_is_told_from_symmetric_noise():
@@ -180,7 +191,7 @@ def test_channel_pickles():
 
 
 @pytest.mark.parametrize("columns", [1, 2])
-def test_two_classes_are_doubted_as_their_posterior_says(columns):
+def test_two_classes_are_assessed_by_their_posterior(columns):
     rng = np.random.default_rng(0)
     z = 3 * rng.standard_normal((2000, columns))
     margin = z[:, 0] if columns == 1 else z[:, 1] - z[:, 0]

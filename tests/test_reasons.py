@@ -1,4 +1,4 @@
-"""What speaks against a row, and what suspects have in common."""
+"""Evidence against a row, and what suspects have in common."""
 
 import numpy as np
 import pytest
@@ -67,7 +67,7 @@ def test_gaps_dates_and_odd_cells_do_no_harm():
 
 
 @pytest.mark.parametrize("kind", ["linear", "tree"])
-def test_the_column_that_decides_speaks_against_a_wrong_label(kind):
+def test_the_column_that_decides_contributes_to_a_wrong_label(kind):
     X = pd.DataFrame(RNG.normal(size=(500, 3)), columns=["a", "city=x", "city=y"])
     y = np.where(X["city=x"] > 0, "yes", "no")
     y[:40] = np.where(y[:40] == "yes", "no", "yes")
@@ -91,7 +91,7 @@ def test_columns_alike_are_named_and_the_surest_rows_too():
     assert all(named)
 
 
-def test_the_column_that_decides_speaks_against_a_wrong_value():
+def test_the_column_that_decides_contributes_to_a_wrong_value():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(300, 2)), columns=["a", "b"])
     y = 5 * X["a"].to_numpy() + 0.1 * rng.normal(size=300)

@@ -108,7 +108,7 @@ def test_every_stage_is_told():
     assert len(solution.stages) == 4
     lams = [stage.lam for stage in solution.stages]
     np.testing.assert_allclose(np.diff(np.log(lams)), np.log(1.2))
-    assert all(stage.inner >= 1 and 0 < stage.mean_weight < 1 and 0 < stage.share <= 1 for stage in solution.stages)
+    assert all(stage.inner >= 1 and 0 < stage.mean_weight < 1 for stage in solution.stages)
     assert solution.status == f"Stopped after 4 stages at lam = {lams[-1]:.4g}: all 4 stages are done."
     assert solution.lam == lams[-1]
 

@@ -1,7 +1,7 @@
 """The code blocks of the documentation: run them, compare what they print, or write it anew.
 
 ``python docs/_tools/blocks.py [PAGE ...]`` runs the pages (all by default) and writes what the blocks print into the
-blocks of text below them, wherever it differs by more than the tests allow.
+blocks of text below them. The tests allow small differences, as they occur from one machine to another.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def same(expected: str, printed: str) -> bool:
 
 def _near(a: re.Match[str], b: re.Match[str]) -> bool:
     first, second = (float(found[0].rstrip(" %")) for found in (a, b))
-    return math.isclose(first, second, rel_tol=0.05, abs_tol=4 if a["percent"] else 0.03)
+    return math.isclose(first, second, rel_tol=0.05, abs_tol=2 if a["percent"] else 0.01)
 
 
 def run(page: str) -> Iterator[tuple[Block, str]]:
@@ -85,7 +85,8 @@ def run(page: str) -> Iterator[tuple[Block, str]]:
         elif block.language == "py":
             compile(block.text, str(DOCS / page), "exec")
         elif block.language == "sh":
-            yield block, "".join(_command(line, f"docs/{page}, line {block.line}") for line in block.text.splitlines())
+            lines = block.text.replace("\\\n", " ").splitlines()
+            yield block, "".join(_command(line, f"docs/{page}, line {block.line}") for line in lines)
 
 
 def _command(line: str, place: str) -> str:
@@ -115,7 +116,8 @@ def refresh(page: str) -> bool:
     source = (DOCS / page).read_text(encoding="utf-8")
     pieces, end = [], 0
     for block, printed in run(page):
-        if block.printed is not None and not same(block.printed, printed):
+        kept = block.printed is None or block.printed.split() == printed.split()
+        if not kept and not ("..." in block.printed and same(block.printed, printed)):
             pieces += [source[end : block.span[0]], printed.rstrip() + "\n"]
             end = block.span[1]
     if pieces:

@@ -1,4 +1,4 @@
-"""Verdicts follow from figures."""
+"""Outcomes follow from figures."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from selfpaced_experiments.claims import assess
+from selfpaced_experiments.outcomes import Tally, compare
 from selfpaced_experiments.results import Measure, Row, Score
-from selfpaced_experiments.verdicts import Tally, compare
 
 UP, DOWN = Measure("x", True), Measure("x", False)
 
@@ -40,12 +40,12 @@ def test_only_common_seeds_are_compared():
     assert compare(mine, Row("m", "paper", scores={"x": Score.of({9: [1.0]})}), [UP]) == Tally()
 
 
-def _verdicts(results):
-    return {claim.key: claim.verdict for claim in assess(results).claims}
+def _outcomes(results):
+    return {claim.key: claim.outcome for claim in assess(results).claims}
 
 
-def test_verdicts_of_the_made_up_results(results):
-    found = _verdicts(results)
+def test_outcomes_of_the_made_up_results(results):
+    found = _outcomes(results)
     assert found["better-on-clean"] == "not confirmed"
     assert found["robust-to-noise"] == "confirmed"
     assert found["implicit-beats-hard"] == "confirmed"
@@ -53,16 +53,16 @@ def test_verdicts_of_the_made_up_results(results):
     assert found["theory"] == "confirmed"
 
 
-def test_verdicts_turn_with_the_figures(results):
+def test_outcomes_turn_with_the_figures(results):
     series = dict(results.figures[0].series)
     series["self-paced path"] = {"mean": (0.01, 0.01, 0.01), "std": (0.0, 0.0, 0.0)}
     better = replace(results, figures=(replace(results.figures[0], series=series),))
-    assert _verdicts(better)["path-beats-half-quadratic"] == "confirmed"
+    assert _outcomes(better)["path-beats-half-quadratic"] == "confirmed"
     series["self-paced path"] = {"mean": (5.0, 5.0, 5.0), "std": (0.0, 0.0, 0.0)}
     worse = replace(results, figures=(replace(results.figures[0], series=series),))
-    assert _verdicts(worse)["path-beats-half-quadratic"] == "not confirmed"
+    assert _outcomes(worse)["path-beats-half-quadratic"] == "not confirmed"
 
 
 def test_what_was_not_measured_is_not_assessed(results):
     alone = replace(results, tables=(), figures=())
-    assert set(_verdicts(alone)) == {"theory"}
+    assert set(_outcomes(alone)) == {"theory"}

@@ -65,11 +65,14 @@ def test_without_data_a_section_ends_with_1_and_says_what_to_put_where(tmp_path,
     assert load(tmp_path / "results.json").skipped
 
 
-def test_the_command_line_of_the_library_finds_it(capsys):
+def test_the_command_line_of_the_library_finds_it(capsys, monkeypatch):
     from selfpaced.cli import main
 
+    monkeypatch.setenv("COLUMNS", "80")
     assert main(["reproduce", "--help"]) == 0
-    assert "--seeds" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "--seeds" in shown
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_another_command_can_register_it():

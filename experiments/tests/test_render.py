@@ -37,16 +37,16 @@ def test_a_table_without_the_paper_has_no_empty_columns(results):
     assert "paper" not in table_markdown(alone).split("\n")[4]
 
 
-def test_the_page_of_claims_counts_its_verdicts(results):
+def test_the_page_of_claims_counts_its_outcomes(results):
     assessed = assess(results)
     page = claims_page(assessed)
     for claim in assessed.claims:
         assert f"## {claim.claim}" in page
         assert claim.figure[1:] in page
-    assert f"{sum(c.verdict == 'confirmed' for c in assessed.claims)} confirmed" in page
+    assert f"{sum(c.outcome == 'confirmed' for c in assessed.claims)} confirmed" in page
 
 
-def test_plain_text_has_aligned_tables_and_verdicts(results):
+def test_plain_text_has_aligned_tables_and_outcomes(results):
     stream = io.StringIO()
     show(assess(results), stream, plain=True)
     text = stream.getvalue()

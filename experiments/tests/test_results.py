@@ -57,7 +57,7 @@ def test_score_pools_folds_and_keeps_seeds():
     np.testing.assert_allclose([score.std, score.seed_std], [np.std([1, 3, 5, 7]), 2.0])
 
 
-def test_objects_do_not_slip_into_the_file(results):
+def test_objects_do_not_reach_the_file(results):
     from dataclasses import replace
 
     with pytest.raises(TypeError, match="plain values"):

@@ -1,4 +1,4 @@
-"""Learn from dirty data: any model, easy samples first, wrong labels and outliers last or never."""
+"""Find wrong labels and outliers in your data, and fit a model that they do not spoil."""
 
 import typing as _typing
 from importlib import import_module as _import_module

@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import median_abs_deviation
 
-from .fingerprint import fingerprint
+from .fingerprint import fingerprint as fingerprint
 from .registry import Kind
 from .regularizers import get
 from .selection import Candidate
@@ -46,38 +46,9 @@ class Noise(Protocol):
         ...
 
 
-class Diagnosis(Protocol):
-    """The expected label or value of every row, and the probability that the row is wrong."""
-
-    @property
-    def measure(self) -> str | None:
-        """Name of ``support`` in tables; None: it is not shown."""
-        ...
-
-    @property
-    def given(self) -> Array:
-        """Given labels or values."""
-        ...
-
-    @property
-    def expected(self) -> Array:
-        """The expected label or value."""
-        ...
-
-    @property
-    def support(self) -> Array:
-        """Support for the given one: its probability, or the residual."""
-        ...
-
-    @property
-    def wrong(self) -> Array:
-        """Probability that the given label or value is wrong."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """A diagnosis about labels; probabilities are worked out when they are asked for.
+    """Assessment of labels; probabilities are computed on demand.
 
     Attributes
     ----------
@@ -95,7 +66,6 @@ class Labels:
     codes: NDArray[np.intp]
     logits: Array
     noise: Noise
-    measure: str | None = field(default=None, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is worked out when it is asked for: of many rows most of a saved model would be that."""
@@ -151,7 +121,7 @@ def piece_by_piece(function: Callable[..., Array], *columns: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """A diagnosis about values: of a regression, of the entries of a matrix, of distances to a centre.
+    """Assessment of values: of a regression, of entries of a matrix, or of distances to a centre.
 
     Attributes
     ----------
@@ -162,7 +132,7 @@ class Values:
     misfit : float
         Share of the fitted values that the model cannot explain though something else can: they are no outliers.
     misfit_words : str
-        What explains them; empty where the fit is not poor.
+        What explains them; empty if the fit is not poor.
     """
 
     given: Array
@@ -170,7 +140,6 @@ class Values:
     wrong: Array
     misfit: float = 0.0
     misfit_words: str = ""
-    measure: str = field(default="residual", init=False)
 
     @property
     def support(self) -> Array:
@@ -180,7 +149,7 @@ class Values:
     @property
     def evidence(self) -> Array:
         """Size of the residual."""
-        return np.abs(self.support)
+        return np.asarray(np.abs(self.support))
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +163,7 @@ class Places:
     column_labels: Array | None = None
 
     def named(self, which: Any) -> tuple[Array, Array]:
-        """Rows and columns of some entries, by label where there are labels."""
+        """Rows and columns of some entries, by label if there are labels."""
         rows, columns = self.rows[which], self.columns[which]
         return (
             rows if self.row_labels is None else self.row_labels[rows],
@@ -210,28 +179,28 @@ class Assessment:
     ----------
     kind : {"labels", "values", "entries", "samples"}
         What is assessed: labels, values, entries of a matrix, or samples of a clustering.
-    diagnosis : Diagnosis
+    diagnosis : Labels or Values
         What was expected of the rows, and how probably they are wrong.
     losses : ndarray
         The losses as the rule saw them: of the kind and in the unit by which the weights were made.
     lam : float or ndarray
-        The pace, of every row where it differs; ``inf`` is the plain model.
+        The pace, of every row if it differs; ``inf`` is the plain model.
     rule : Regularizer or None
-        The rule that ``lam`` belongs to; None where nothing was weighed.
+        The rule that ``lam`` belongs to; None if nothing was weighed.
     fingerprint : str
-        Of the rows and their given labels or values, see :func:`fingerprint`; empty: of no rows that could come again.
+        Fingerprint of the rows and their given labels or values, see :func:`fingerprint`; may be empty.
     held_out : bool
         Whether it is the assessment of models that had not seen the rows.
     places : Places or None
-        Of the entries of a matrix; rows of a table are their own places.
+        Places of the entries of a matrix; None for rows of a table.
     given_weight : ndarray or None
-        The weights, where they are not simply the rule's at ``lam``: a view that a sample lacks has none.
+        The weights, if they are not simply the rule's at ``lam``: a missing view of a sample has weight 0.
     trusted : ndarray of bool or None
         Rows that a person has confirmed: their weight is 1, they are not wrong, and no table of suspects lists them.
     numbers : ndarray or None
-        Numbers of the rows in their table, where only some of it are assessed: of one that is not in memory, a sample.
+        Numbers of the rows in their table, if only a sample of it is assessed.
     stability : ndarray or None
-        Share of fits to parts of the rows by which each is a suspect; None where no such fits are known.
+        Share of fits to parts of the rows by which each is a suspect; None if no such fits are known.
     look : float
         Evidence from which a row is worth a look, see `levels`: of labels the probability of an error if any labels are
         wrong, of values the size of the residual.
@@ -245,7 +214,7 @@ class Assessment:
     """
 
     kind: Kind
-    diagnosis: Diagnosis
+    diagnosis: Labels | Values
     losses: Array
     lam: Any
     rule: Any = None
@@ -265,8 +234,7 @@ class Assessment:
     @property
     def evidence(self) -> Array:
         """The figure that decides whether a row is worth a look."""
-        losses = self.losses if np.ndim(self.losses) == 1 else self.losses.sum(axis=1)  # over the views of a sample
-        return np.asarray(getattr(self.diagnosis, "evidence", losses))
+        return self.diagnosis.evidence
 
     def levels(self, threshold: float = SUSPECT) -> NDArray[np.int8]:
         """The level of every row: 2 for a likely error, 1 for a row worth a look, 0 for all others.
@@ -280,12 +248,9 @@ class Assessment:
         rows = np.flatnonzero(likely | look)
         levels = np.zeros(len(likely), dtype=np.int8)
         levels[rows] = np.where(likely[rows], 2, 1)
-        if self.kind == "labels":
-            diagnosis: Any = self.diagnosis
-            diagnosis, asked = (
-                (diagnosis.some(rows), slice(None)) if isinstance(diagnosis, Labels) else (diagnosis, rows)
-            )
-            levels[rows[diagnosis.given[asked] == diagnosis.expected[asked]]] = 0
+        if isinstance(self.diagnosis, Labels):
+            listed = self.diagnosis.some(rows)
+            levels[rows[listed.given == listed.expected]] = 0
         if self.trusted is not None:
             levels[self.trusted] = 0
         return levels
@@ -330,7 +295,7 @@ class Assessment:
         if isinstance(diagnosis, Labels):  # of many rows, few are asked for
             diagnosis, asked = diagnosis.some(order), np.arange(len(order))
         level = (self.levels() if levels is None else levels)[order]
-        support = {} if diagnosis.measure is None else {diagnosis.measure: diagnosis.support[asked]}
+        support = {} if isinstance(diagnosis, Labels) else {"residual": diagnosis.support[asked]}
         conditional = {"probability_if_noisy": diagnosis.evidence[asked]} if isinstance(diagnosis, Labels) else {}
         return {
             **place,
@@ -353,15 +318,20 @@ class Assessment:
 def look_by_share(evidence: Array, share: float, weight: Array | None = None) -> float:
     """The evidence above which a share of the rows, or of their weight, lies.
 
+    It lies between the last row that is in and the first that is out, so that rounding moves no row over it.
+
     >>> look_by_share(np.array([0.1, 0.9, 0.5, 0.2]), 0.5), look_by_share(np.array([0.1, 0.9]), 0.0)
-    (0.5, inf)
+    (0.35, inf)
     """
-    if weight is not None and share > 0:
+    if weight is None:
+        ordered, count = evidence, round(share * len(evidence))
+    else:
         order = np.argsort(-evidence, kind="stable")
-        place = np.searchsorted(np.cumsum(weight[order]), share * weight.sum())
-        return float(evidence[order[min(place, len(order) - 1)]])
-    count = round(share * len(evidence)) if share > 0 else 0
-    return float(np.partition(evidence, -count)[-count]) if count else math.inf
+        ordered, count = evidence[order[::-1]], 1 + int(np.searchsorted(np.cumsum(weight[order]), share * weight.sum()))
+    if share <= 0 or count == 0:
+        return math.inf
+    first, last = max(len(ordered) - count - 1, 0), max(len(ordered) - count, 0)
+    return float(np.partition(ordered, (first, last))[[first, last]].mean())
 
 
 def look_by_residuals(residuals: Array) -> float:
@@ -382,7 +352,7 @@ def weights_at(rule: Any, losses: Array, lam: Any) -> Array:
 
 
 class AssessmentMixin(ABC):
-    """An estimator that keeps what it holds about its training rows, and assesses new ones by the same loss and pace.
+    """Mixin for estimators that assess their training rows, and new rows by the same loss and pace.
 
     A subclass sets these attributes in ``fit`` and implements ``_assess`` for rows it has not been fitted on.
     """
@@ -399,7 +369,7 @@ class AssessmentMixin(ABC):
         ----------
         X : array-like
             Rows. Those of ``fit``, with the same ``y``, are recognised by their content and get the assessment that
-            was made then, by models that had not seen the row where there are such.
+            was made then, by models that had not seen the row if there are such.
         y : array-like, optional
             Their given labels or values; not for estimators that take none.
 
@@ -446,7 +416,7 @@ class TrainedNetwork:
     name : str
         What the network calls itself.
     assessment : Assessment
-        Of the rows it was trained on.
+        Assessment of the rows it was trained on.
     epochs : tuple of dict
         One record for each: epoch, phase, agreement, rate, lower, upper, trusted, lam.
     termination : str
@@ -454,7 +424,7 @@ class TrainedNetwork:
     names : ndarray or None
         Names of the rows; positions without.
     pictures : tuple of ndarray
-        Of the most suspicious rows, in the order of ``assessment.ranking()``, where the inputs are pictures.
+        Pictures of the most suspicious rows, in the order of ``assessment.ranking()``, if the inputs are pictures.
     """
 
     name: str
@@ -476,7 +446,7 @@ class AuditedLabels:
     classes_ : tuple
         The labels; empty if several labels belong to each row.
     assessment : Assessment or None
-        Of the labelled rows; None if several labels belong to each row.
+        Assessment of the labelled rows; None if several labels belong to each row.
     table : mapping of str to ndarray
         The suspects, column by column.
     headline, sentence : str
@@ -484,7 +454,7 @@ class AuditedLabels:
     facts : tuple of (label, value, note)
         Figures of the headline.
     pictures : tuple of ndarray
-        Of the first suspects.
+        Pictures of the first suspects.
     """
 
     name: str
@@ -504,23 +474,3 @@ class DelegatedAssessment:
     """
 
     detector_: Any
-
-
-__all__ = [
-    "UNLIKELY",
-    "Assessment",
-    "AssessmentMixin",
-    "AuditedLabels",
-    "DelegatedAssessment",
-    "Diagnosis",
-    "Labels",
-    "Noise",
-    "Places",
-    "TrainedNetwork",
-    "Values",
-    "fingerprint",
-    "look_by_residuals",
-    "look_by_share",
-    "weights_at",
-    "without_rows",
-]

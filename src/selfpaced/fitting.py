@@ -55,7 +55,7 @@ def with_callbacks(fit: Method) -> Method:
 
 
 def check_weight(sample_weight: Any, n_rows: int, *, relative: bool = False) -> Floats | None:
-    """The parameter ``sample_weight`` of ``fit`` as one float per row; None where it says nothing (all ones).
+    """The parameter ``sample_weight`` of ``fit`` as one float per row; None if it says nothing (all ones).
 
     ``relative`` weights, beside which nothing has the same unit, may be of any size: beyond the usual ones they are
     divided by a power of two.
@@ -137,7 +137,7 @@ def check_groups(groups: Any, n: int) -> NDArray[np.intp] | None:
 
 
 def check_trusted(trusted: Any, n_rows: int) -> NDArray[np.bool_] | None:
-    """The parameter ``trusted`` of ``fit``, the rows that a person has confirmed, as a mask; None where there are none.
+    """The parameter ``trusted`` of ``fit``, the rows that a person has confirmed, as a mask; None if there are none.
 
     >>> check_trusted([True, False], 2), check_trusted([0, 0], 2)
     (array([ True, False]), None)

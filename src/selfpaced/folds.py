@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
-from .fingerprint import N_FOLDS, Keys, content_keys, hash_folds, mixed
+from .fingerprint import N_FOLDS, Keys, content_keys, mixed
 
 Rows = NDArray[np.intp]
 Split = tuple[Rows, Rows]
@@ -153,6 +153,3 @@ def _pairs(cv: Any, X: Any, y: Any, groups: Any) -> list[Split]:
         return [(np.asarray(a, dtype=np.intp), np.asarray(b, dtype=np.intp)) for a, b in check_cv(cv).split(X, y)]
     except (TypeError, ValueError) as error:
         raise ValueError(f"cv must hold pairs of training and test rows, got {cv!r} ({error})") from error
-
-
-__all__ = ["N_FOLDS", "Rows", "Split", "content_keys", "hash_folds", "make_folds", "n_units", "units"]

@@ -14,22 +14,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .assessment import LEVELS, SUSPECT, Assessment, AssessmentMixin, DelegatedAssessment
-from .distributed import on_dask
+from .distributed.table import on_dask
 from .formatting import number, percent, plural, rate_in_words
 from .parameters import check_most, check_number
-
-__all__ = [
-    "SUSPECT",
-    "Findings",
-    "as_table",
-    "assessment_of",
-    "held_out_accuracy",
-    "issue_table",
-    "label_issues",
-    "lists_in_words",
-    "look_through",
-    "suspects",
-]
 
 
 def suspects(
@@ -98,8 +85,8 @@ def suspects(
     (True, 'no', 'yes', 'likely error')
     """
     if on_dask(X):
-        from .distributed import suspect_frame
         from .distributed.dask_results import collection_frame
+        from .distributed.scratch import suspect_frame
 
         if n is not None:
             raise ValueError(
@@ -256,9 +243,9 @@ class Findings:
         Expected share of errors among the ``likely_errors``, and among the rows ``worth_a_look_if_any`` labels are
         wrong; NaN if unknown.
     noise_rate, noise_rate_interval, noise_rate_if_any : float, pair of floats, float or None
-        As the model estimates them.
+        Estimates of the model.
     held_out_accuracy : dict or None
-        Of the ``plain`` and of the ``chosen`` model on the given labels; None for values.
+        Accuracy of the ``plain`` and of the ``chosen`` model on the given labels; None for values.
     typical_error : float or None
         Median distance of the given from the expected values, in the unit of the target; None for labels.
     misfit : float or None

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
+from .formatting import percent
 from .regularizers import Hard, get
 
 Floats = NDArray[np.float64]
@@ -81,7 +82,7 @@ def calibrate(
 
 
 def _floor_pace(rule: Any, floor: float) -> float | None:
-    """The smallest pace that the floor allows, or None where it forbids nothing."""
+    """The smallest pace that the floor allows, or None if it forbids nothing."""
     if floor == 0:
         return None
     try:
@@ -102,7 +103,7 @@ def lam_at(regularizer: Any, loss: float, relative: float = 0.5) -> float:
 
 
 def half_loss(regularizer: Any, lam: float) -> float:
-    """The loss at which the relative weight has fallen to one half; ``inf`` where it never does.
+    """The loss at which the relative weight has fallen to one half; ``inf`` if it never does.
 
     >>> round(half_loss("cauchy", 2.0), 6)
     4.0
@@ -151,9 +152,7 @@ def _hard_pace(values: Floats, weights: Floats | None, fraction: float) -> float
     total = np.arange(1, values.size + 1) if weights is None else np.cumsum(weights[order])
     edge = float(values[order][int(np.argmax(total >= fraction * total[-1] * (1 - 1e-12)))])
     if edge == math.inf:
-        raise CalibrationError(
-            f"more than {100 * (1 - fraction):.1f} % of the losses are infinite and never get weight"
-        )
+        raise CalibrationError(f"more than {percent(1 - fraction, 1)} of the losses are infinite and never get weight")
     if edge == 0:
         raise CalibrationError(_all_easy(_share(values, weights, 0.0), fraction))
     return float(np.nextafter(edge, math.inf))  # a sample is in only if its loss is below lam
@@ -161,8 +160,8 @@ def _hard_pace(values: Floats, weights: Floats | None, fraction: float) -> float
 
 def _all_easy(share: float, fraction: float) -> str:
     return (
-        f"{100 * share:.1f} % of the samples have no loss and count in full at every lam, so the mean weight cannot be "
-        f"{100 * fraction:.1f} %; set floor (e.g. floor=0.5) or a larger fraction"
+        f"{percent(share, 1)} of the samples have no loss and count in full at every lam, so the mean weight cannot be "
+        f"{percent(fraction, 1)}; set floor (e.g. floor=0.5) or a larger fraction"
     )
 
 
@@ -179,19 +178,19 @@ def _solve(rule: Any, values: Floats, weights: Floats | None, fraction: float) -
         if share > fraction:
             raise CalibrationError(_all_easy(share, fraction))
         raise CalibrationError(
-            f"even at lam = {math.exp(closed):.3g} the mean weight is {100 * (at_closed + fraction):.1f} % > "
-            f"{100 * fraction:.1f} %: the losses are small in the unit of {rule.name!r}; rescale them or set floor"
+            f"even at lam = {math.exp(closed):.3g} the mean weight is {percent(at_closed + fraction, 1)} > "
+            f"{percent(fraction, 1)}: the losses are small in the unit of {rule.name!r}; rescale them or set floor"
         )
     if at_opened < 0:
         endless = _share(values, weights, math.inf)
         why = (
-            f"{100 * endless:.1f} % of the losses are infinite"
+            f"{percent(endless, 1)} of the losses are infinite"
             if endless
             else f"the losses are large in the unit of {rule.name!r}"
         )
         raise CalibrationError(
-            f"even at lam = {math.exp(opened):.3g} the mean weight is {100 * (at_opened + fraction):.1f} % < "
-            f"{100 * fraction:.1f} %: {why}; rescale the losses or lower the fraction"
+            f"even at lam = {math.exp(opened):.3g} the mean weight is {percent(at_opened + fraction, 1)} < "
+            f"{percent(fraction, 1)}: {why}; rescale the losses or lower the fraction"
         )
     root = float(brentq(excess, 0.0, 1.0, xtol=1e-15, rtol=1e-14, maxiter=200))
     # At a jump of the mean weight, end on its open side.
@@ -363,7 +362,7 @@ class Pacing(ABC):
 
 @dataclass(frozen=True)
 class Geometric(Pacing):
-    """The paper's pace: start where the mean weight is ``fraction``, then times ``mu`` in the direction that opens.
+    """The paper's pace: start at the mean weight ``fraction``, then multiply by ``mu`` in the direction that opens.
 
     The direction is the rule's own ``opens``: L1-L2 goes down, unless its weights are normalised
     (:func:`selfpaced.regularizers.relative`), where it goes up.
@@ -434,7 +433,7 @@ class Fixed(Pacing):
 
 @dataclass(frozen=True)
 class Ladder(Pacing):
-    """The given paces, one stage each, in their order; the same pace may stand there more than once.
+    """The given paces in their order, one stage each; a pace may be repeated.
 
     >>> Ladder((0.5, 1.0)).advance(1, 0.5, [], None), Ladder((0.5, 1.0)).advance(2, 1.0, [], None)
     (1.0, None)
@@ -456,7 +455,7 @@ class Ladder(Pacing):
 
 @dataclass(frozen=True)
 class Span(Pacing):
-    """From ``start`` to ``end`` median losses in ``stages`` equal ratios: what has half the weight there.
+    """Move the loss of half weight from ``start`` to ``end`` median losses, in ``stages`` equal ratios.
 
     The median is that of the losses at the start, so the path's length does not depend on their unit; where most rows
     are fitted exactly, it is that of the others.
@@ -544,23 +543,3 @@ class Graduated(Pacing):
         if regularizer.relative_opens > 0:
             return None if lam <= last else max(lam / self.factor, last)
         return None if lam >= last else min(lam * self.factor, last)
-
-
-__all__ = [
-    "CalibrationError",
-    "Fixed",
-    "Geometric",
-    "Graduated",
-    "Ladder",
-    "LossSketch",
-    "Pacing",
-    "Plateau",
-    "Quantile",
-    "Span",
-    "StageLike",
-    "Stages",
-    "Stop",
-    "calibrate",
-    "half_loss",
-    "lam_at",
-]

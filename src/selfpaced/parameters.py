@@ -207,7 +207,7 @@ RULES: dict[str, Rule] = {
     "rank": AUTO | integer(1),
     "regularizer": Rule.asked(get),
     "rescue": YES_OR_NO,
-    "reweight_rows": integer(0),
+    "reweight_rows": AUTO | integer(0),
     "ridge": number(0),
     "shift": YES_OR_NO | AUTO,
     "start": one_of("auto", "robust", "plain"),

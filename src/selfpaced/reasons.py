@@ -210,7 +210,7 @@ def columns_against(
     amiss = np.zeros(asked.size) if is_classifier(model) else -before
     names = np.array(list(groups), dtype=object)
     told = [_strongest(names, gain, least) for gain, least in zip(gains, amiss, strict=True)]
-    return told + [[] for _ in rows[asked.size :]]
+    return told + [[]] * (rows.size - asked.size)
 
 
 def confident_rows(weight: Any, suspects: Any) -> NDArray[np.intp]:

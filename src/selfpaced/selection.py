@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.floating[Any]]
 CLEARLY_BETTER = 2.0  # convention: standard errors by which a paced model must be better than the plain one
-HISTOGRAM_BINS = 20  # display: bars of a histogram of weights
 BITS = 40  # numerical safety: of relative weights; a tree decides ties by the last ones, which a factor changes
 MOST_COPIES = 2.0**31  # numerical safety: beyond, every number is whole, and no count
 
@@ -30,15 +29,13 @@ class Candidate:
     lam : float
         The pace; ``inf`` is the plain, unweighted model.
     score, spread : float
-        What the stop compared (larger is better) and its standard error; ``nan`` where there is none.
+        What the stop compared (larger is better) and its standard error; ``nan`` if there is none.
     mean_weight : float
         Mean weight relative to the rule's maximum, in [0, 1].
     cost : float
         Seconds spent on this candidate.
     chosen : bool
         Whether the estimator stopped here.
-    histogram : tuple of int
-        Counts of the relative weights in 20 equal bins of [0, 1].
     label : str
         A short name for tables and plots.
     far_off : int
@@ -54,7 +51,6 @@ class Candidate:
     mean_weight: float = math.nan
     cost: float = 0.0
     chosen: bool = False
-    histogram: tuple[int, ...] = ()
     label: str = ""
     far_off: int = 0
     accuracy: float = math.nan
@@ -71,7 +67,7 @@ class Trial:
     label : str
         A short name for tables, plots and sentences.
     scores : ndarray, optional
-        Held-out score, row by row, larger is better; None where nothing could be compared, NaN for rows without a
+        Held-out score, row by row, larger is better; None if nothing could be compared, NaN for rows without a
         score.
     weight : ndarray, optional
         Relative weights of the rows; None is full weight for all.
@@ -160,7 +156,7 @@ def frequencies(sample_weight: Floats) -> NDArray[np.float64]:
 def mean_and_error(values: ArrayLike, sample_weight: Floats | None = None, size: float | None = None) -> Gap:
     """The weighted mean of independent values, and its standard error; a value of weight 2 is that value twice.
 
-    ``size`` says how many independent values they are worth, where the weights do not.
+    ``size`` says how many independent values they are worth, if the weights do not.
 
     >>> mean_and_error(np.array([0.0, 1.0, 1.0])) == mean_and_error(np.array([0.0, 1.0]), np.array([1.0, 2.0]))
     True
@@ -187,7 +183,7 @@ def _scores(trial: Trial) -> Floats:
 def behind(trials: Sequence[Trial], sample_weight: Floats | None = None) -> Floats:
     """How many paired standard errors every candidate is behind the best paced one (the plain one stands first).
 
-    Negative where the plain model is ahead of it; zeros where there is only the plain model.
+    Negative if the plain model is ahead of it; zeros if there is only the plain model.
     """
     if len(trials) == 1:
         return np.zeros(1)
@@ -231,13 +227,10 @@ def path_of(trials: Sequence[Trial], decision: Decision, sample_weight: Floats |
 
 def _candidate(trial: Trial, chosen: bool, sample_weight: Floats | None) -> Candidate:
     score = Gap(math.nan, math.nan) if trial.scores is None else _known(trial.scores, sample_weight)
-    mean_weight, histogram = 1.0, tuple[int, ...]()
+    mean_weight = 1.0
     if trial.weight is not None:
         matched = sample_weight is not None and sample_weight.shape == trial.weight.shape
         mean_weight = float(np.average(trial.weight, weights=sample_weight if matched else None))
-        histogram = weight_histogram(trial.weight)
-    elif trial.scores is not None:
-        histogram = weight_histogram(np.ones(len(trial.scores)))
     return Candidate(
         lam=float(trial.lam),
         score=score.mean,
@@ -245,7 +238,6 @@ def _candidate(trial: Trial, chosen: bool, sample_weight: Floats | None) -> Cand
         mean_weight=mean_weight,
         cost=trial.cost,
         chosen=chosen,
-        histogram=histogram,
         label=trial.label,
         accuracy=trial.accuracy,
     )
@@ -280,25 +272,6 @@ def chosen_in_words(label: str, reason: str) -> str:
 
 
 # ------------------------------------------------------------------------------------- the path, for people
-
-
-def weight_histogram(relative_weight: Any) -> tuple[int, ...]:
-    """Counts of relative weights in 20 equal bins of [0, 1].
-
-    >>> weight_histogram([0.0, 0.01, 1.0])[0], weight_histogram([0.0, 0.01, 1.0])[-1]
-    (2, 1)
-    """
-    counts, _ = np.histogram(np.clip(np.asarray(relative_weight), 0, 1), bins=HISTOGRAM_BINS, range=(0, 1))
-    return tuple(int(count) for count in counts)
-
-
-def trust_in_words(mean_weight: float, noun: str = "rows") -> str:
-    """A candidate by how much of the data it trusts.
-
-    >>> trust_in_words(0.74)
-    'trusts 74 % of the rows'
-    """
-    return f"trusts {100 * mean_weight:.0f} % of the {noun}"
 
 
 def end_in_words(termination: str, path: Iterable[Candidate], noun: str = "rows") -> str:

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class State(Generic[Model]):
-    """A model on its way, with what the pace has to know of it.
+    """An intermediate model, with what the pace needs to know of it.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class State(Generic[Model]):
 
 
 class Step(Protocol[Model]):
-    """One pace: from the state before to the state at ``lam``, which is a new value; the old one is never changed.
+    """One step of a path: return the state at ``lam`` from the previous one, which is not changed.
 
     A step that finds nothing to learn from raises :class:`DeadEnd`.
     """
@@ -97,8 +97,6 @@ class Stage:
         The latent objective sum phi(lam, loss) + penalty at its end.
     mean_weight : float
         Mean weight relative to the maximum.
-    share : float
-        Share of samples with at least half the maximal weight.
     rise : float
         The largest relative rise of the latent objective between two fits: 0 if it never rose.
     cost : float
@@ -109,7 +107,6 @@ class Stage:
     inner: int
     objective: float
     mean_weight: float
-    share: float
     rise: float = 0.0
     cost: float = field(default=0.0, compare=False)
 
@@ -181,7 +178,7 @@ def walk(
     pacing : Pacing
         Start, growth and stop of lam.
     initial : State, or callable that makes one
-        Where the path starts: its losses set the first pace.
+        Start of the path; its losses set the first pace.
     sample_weight : array-like, optional
         Weights of the losses in means and quantiles.
     groups : array-like, optional
@@ -215,14 +212,11 @@ def walk(
     """
     rule = bound(get(regularizer), groups)
     state: State[Model] | None = None
-    first: State[Model] | None = None
     stages: tuple[Stage, ...] = ()
     if resume is not None:
-        state, stages = State(resume.model, resume.losses, resume.weights), resume.stages
+        initial, stages = State(resume.model, resume.losses, resume.weights), resume.stages
     try:
-        if state is None:
-            state = initial() if callable(initial) else initial
-        first = state
+        state = first = initial() if callable(initial) else initial
         prior = prior_of(sample_weight, state.losses)
         while True:
             lam = _next_lam(state, stages, rule, pacing, prior)
@@ -243,7 +237,6 @@ def walk(
                 return _ended(state, stages, rule, limit, "limit")
     except DeadEnd as end:
         assert state is not None
-        assert first is not None
         if end.back_to_start:
             return _ended(first, (), rule, f"{end.reason}; the initial model is kept", "dead end")
         kept = "the model of the stage before is kept" if stages else "the initial model is kept"
@@ -305,7 +298,6 @@ def _record(state: State[Any], rule: Any, lam: float, prior: Floats | None, cost
         inner=state.inner,
         objective=state.objective,
         mean_weight=float(np.average(relative, weights=prior)),
-        share=float(np.average(relative >= 0.5, weights=prior)),
         rise=state.rise,
         cost=cost,
     )
@@ -343,7 +335,7 @@ class Problem(Protocol[Model]):
     def fit(self, weights: Any, previous: Model | None) -> Model:
         """The model that minimises sum(weights * losses) + penalty, warm-started from ``previous``.
 
-        ``weights`` is None for the plain, unweighted first fit, ``previous`` is None where there is no model yet.
+        ``weights`` is None for the plain, unweighted first fit, ``previous`` is None if there is no model yet.
         """
         ...
 
@@ -415,24 +407,16 @@ def alternate(
     ----------
     problem : Problem
         Anything with ``fit(weights, previous)``, ``losses(model)`` and ``penalty(model)``.
-    regularizer : name or Regularizer
-        A group rule needs ``groups``.
-    pacing : Pacing
-        Start, growth and stop of lam.
+    regularizer, pacing, groups, callback, resume
+        As in `walk`.
     inner : int
         The largest number of weighted fits per stage.
     tolerance : float
         A stage ends when the latent objective falls by less than this share.
     sample_weight : array-like, optional
         Multiplies the weights; repeating a sample equals weighting it.
-    groups : array-like, optional
-        Group labels for the rules that need them.
     initial : optional
         A model to start from; a plain fit by default.
-    callback : callable, optional
-        Called as ``callback(stage, solution)`` after every stage; a true answer ends the path.
-    resume : Solution, optional
-        Continue where this one ended, to the same result as an uninterrupted run.
 
     Returns
     -------
@@ -493,19 +477,3 @@ def _plain(problem: Problem[Model], weights: Floats | None) -> Model:
             f"{type(problem).__name__}.fit(None, None) failed ({error}): it is called for the plain model "
             "first; let fit take weights=None, or pass initial= or sample_weight=numpy.ones(n)"
         ) from error
-
-
-__all__ = [
-    "Alternation",
-    "Callback",
-    "DeadEnd",
-    "End",
-    "Problem",
-    "Solution",
-    "Stage",
-    "State",
-    "Step",
-    "alternate",
-    "stop_reason",
-    "walk",
-]

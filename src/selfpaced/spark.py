@@ -123,9 +123,9 @@ class _LogisticParams(_LinearParams):
 class SelfPacedLogisticRegressionModel(_LogisticParams, _LinearModel):
     """A fitted :class:`SelfPacedLogisticRegression`.
 
-    ``transform`` adds prediction, scores and probabilities of the clean label and, where the frame has the column of
+    ``transform`` adds prediction, scores and probabilities of the clean label and, if the frame has the column of
     labels, the weight of the row in the fit, the probability that its label is wrong, and the label that is expected
-    (null where the label is null or was not seen in the fit).
+    (null if the label is null or was not seen in the fit).
 
     Attributes
     ----------
@@ -186,7 +186,7 @@ class SelfPacedLogisticRegression(_LogisticParams, _LinearEstimator):
         Columns that ``transform`` adds, as in Spark ML; probabilities are those of clean labels, in the order of the
         labels.
     selfPacedWeightCol, noiseProbabilityCol, expectedCol, levelCol : str
-        Columns that ``transform`` adds where the frame has the column of labels.
+        Columns that ``transform`` adds if the frame has the column of labels.
     regularizer, pace, C, penalty, fitIntercept, balance, tol, maxIter, seed
         As in :class:`selfpaced.SelfPacedLogisticRegression`; ``penalty="none"`` is no penalty.
 
@@ -216,8 +216,8 @@ class _RegressionParams(_LinearParams):
 class SelfPacedLinearRegressionModel(_RegressionParams, _LinearModel):
     """A fitted :class:`SelfPacedLinearRegression`.
 
-    ``transform`` adds the prediction and, where the frame has the column of values, the weight of the row in the fit,
-    the probability that its value is wrong, and the value that is expected (null where the value is null).
+    ``transform`` adds the prediction and, if the frame has the column of values, the weight of the row in the fit,
+    the probability that its value is wrong, and the value that is expected (null if the value is null).
 
     Attributes
     ----------
@@ -239,8 +239,8 @@ class SelfPacedLinearRegressionModel(_RegressionParams, _LinearModel):
 class SelfPacedLinearRegression(_RegressionParams, _LinearEstimator):
     """:class:`selfpaced.SelfPacedLinearRegression` on a Spark frame: the same model, as an estimator of Spark ML.
 
-    Of more than 50,000 rows a sample by content sets the pace and assesses the values, as in memory, and all rows are
-    fitted. See :class:`SelfPacedLogisticRegression` for where the rows lie.
+    With more than 50,000 rows, a sample by content sets the pace and assesses the values, as in memory; all rows are
+    fitted. See :class:`SelfPacedLogisticRegression` for the place of the rows.
 
     Parameters
     ----------

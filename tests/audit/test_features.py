@@ -38,7 +38,7 @@ def test_neighbours_sharpen_the_list_of_a_model_that_misfits(ring):
         listed[audit.suspects()["row"]] = True
         scores.append(2 * (listed & wrong).sum() / (listed.sum() + wrong.sum()))
     assert scores[1] > scores[0] + 0.1
-    assert "it misfits" in audit.summary()
+    assert "the model, which misfits" in audit.summary()
     assert audit.calibrated_probs.shape == (len(y), 2)
 
 

@@ -13,12 +13,12 @@ from selfpaced.cli.app import COMMANDS
 
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)], ids=lambda words: words[0] if words else "-")
 def test_help_is_readable(selfpaced, monkeypatch, command):
-    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("COLUMNS", "80")
     code, out, err = selfpaced(*command, "--help")
     assert code == 0
     assert not err
     assert out.startswith("usage: selfpaced")
-    assert max(map(len, out.splitlines())) <= 120
+    assert max(map(len, out.splitlines())) <= 80
 
 
 def test_without_a_command_there_is_help(selfpaced):

@@ -53,7 +53,7 @@ def test_relabel_spells_classes_as_the_file_does(as_json, folder):
 
 def test_values_are_replaced_by_expected_ones(as_json, price_tsv):
     path, wrong = price_tsv
-    result = as_json("clean", path, "--target", "price", "--how", "relabel")
+    result = as_json("clean", path, "--target", "price", "--model", "ridge", "--how", "relabel")
     assert result["out"] == "price.clean.tsv"
     old, new = pd.read_csv(path, sep="\t"), pd.read_csv("price.clean.tsv", sep="\t")
     assert np.flatnonzero(old["price"] != new["price"]).tolist() == wrong.tolist()

@@ -132,14 +132,13 @@ def test_misfit_is_told_and_not_called_wrong(selfpaced, folder):
     measured = json.loads((folder / "run" / "metrics.json").read_text())
     assert measured["noise_rate"] <= 0.02 < measured["misfit"]
     page = (folder / "run" / "report.html").read_text()
-    assert "not explained by the model" in page
+    assert "of the values; these are not called errors" in page.replace("\N{NO-BREAK SPACE}", " ")
 
 
-@pytest.mark.parametrize("name", ["boosting", "forest"])
-def test_trees(as_json, shop, shop_csv, name):
+def test_trees(as_json, shop, shop_csv):
     _, _, wrong = shop
-    result = as_json("fit", shop_csv, "--target", "will buy", "--model", name, "--no-report")
-    assert result["model"] == name
+    result = as_json("fit", shop_csv, "--target", "will buy", "--model", "boosting", "--no-report")
+    assert result["model"] == "boosting"
     suspects = pd.read_csv("run/suspects.csv")
     assert np.mean(wrong[suspects["row"][:30]]) > 2 * wrong.mean()
     model = load("run/model.skops")[-1]

@@ -1,6 +1,8 @@
 """``selfpaced fit`` on tables that are read piece by piece."""
 
 import json
+import logging
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -101,7 +103,7 @@ def test_a_pattern_of_parquet_files(selfpaced, shop_csv, folder):
     [
         (("data.csv", "--target", "y", "--memory", "much"), "--memory must be a number of bytes"),
         (("data.csv", "--target", "y", "--scratch", "."), "--scratch is for tables larger than memory"),
-        (("data.csv", "--target", "y", "--memory", "1GB", "--model", "forest"), "takes a table in memory"),
+        (("data.csv", "--target", "y", "--memory", "1GB", "--model", "boosting"), "takes a table in memory"),
         (("data.csv", "--target", "x", "--memory", "1GB", "--model", "logistic"), "--model logistic is for"),
         (("data.csv", "--target", "z", "--memory", "1GB"), "has no column 'z'"),
         (("absent-*.csv", "--target", "y"), "no file matches this pattern in '.'; is the folder right?"),
@@ -116,6 +118,28 @@ def test_what_cannot_be_done(selfpaced, folder, words, message):
     assert code in (2, 3)
     assert message in err
     assert not (folder / "run").exists()
+
+
+def test_the_disk_is_asked_first(selfpaced, shop_csv, folder, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
+    monkeypatch.setattr("selfpaced.distributed.spool", None)  # is not called
+    code, _, err = selfpaced("fit", shop_csv, "--target", "will buy", "--memory", "100MB", "--scratch", ".")
+    assert code == 2
+    assert "'.' has 0.00 GB free" in err
+    assert "name another folder with --scratch" in err
+    assert not (folder / "run").exists()
+
+
+def test_every_pass_is_shown_on_a_terminal(selfpaced, shop_csv, monkeypatch):
+    shown = []
+    monkeypatch.setattr("rich.progress.Progress.update", lambda *_, description="", **__: shown.append(description))
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    logger = logging.getLogger("selfpaced")
+    before = logger.level, list(logger.handlers)
+    assert selfpaced("fit", shop_csv, "--target", "will buy", "--memory", "100MB")[0] == 0
+    passes = [text for text in shown if text.startswith("fitting: pass ")]
+    assert len(passes) == measured(shop_csv.parent / "run")["passes"] > 0
+    assert (logger.level, logger.handlers) == before
 
 
 def test_a_broken_row_is_named(selfpaced, folder):
@@ -172,6 +196,32 @@ def test_columns_in_another_order(folder, kind):
     assert list(found.columns) == ["x", "y"]
     with pytest.raises(TableError, match=rf"c.{kind}: lacks the column .* of a.{kind}"):
         TableBatches(matching_files(f"*.{kind}"))
+
+
+def test_files_of_two_formats_are_refused(folder):
+    pd.DataFrame({"x": [1]}).to_parquet("a.parquet")
+    pd.DataFrame({"x": [1]}).to_csv("b.csv")
+    with pytest.raises(TableError, match=r"a\.parquet: is of another format than other files"):
+        TableBatches(matching_files("[ab].*"))
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_another_encoding_is_asked_for(folder, late):
+    rows = ["x,y", *["1,Rome"] * (100_000 * late), "1,R\xf4me"]
+    (folder / "t.csv").write_bytes("\n".join(rows).encode("cp1252"))
+    with pytest.raises(TableError, match=r"t\.csv: .*utf-8"):
+        TableBatches([folder / "t.csv"]).sample(10)
+    table = TableBatches([folder / "t.csv"], encoding="cp1252")
+    assert [name for batch in table for name in batch["y"]][-1] == "R\xf4me"
+
+
+def test_codes_are_told_in_pieces_and_numbers_stay_numbers(folder):
+    zips = ["10001"] * 60_000 + ["02139"] * 60_000
+    pd.DataFrame({"zip": zips, "n": range(120_000), "s": "x"}).to_csv("t.csv", index=False)
+    pd.DataFrame({"zip": [], "n": [], "s": []}).to_csv("u.csv", index=False)  # a part without rows
+    frame, _ = TableBatches(matching_files("[tu].csv")).sample(1000)
+    assert set(frame["zip"]) == {"10001", "02139"}
+    assert frame["n"].dtype == np.int64
 
 
 def test_text_dates_and_money_in_parquet_give_the_model_of_memory(selfpaced, folder):

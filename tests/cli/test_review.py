@@ -30,7 +30,7 @@ def test_it_serves_saves_and_ends_cleanly(as_json, shop_csv):
     assert process.returncode == 0, err
     assert err == ""
     assert "1 of " in out
-    assert "selfpaced clean DATA --decisions run/decisions.csv" in out
+    assert f"selfpaced clean {shop_csv} --decisions run/decisions.csv" in out
     made = pd.read_csv("run/decisions.csv")
     assert made["decision"].tolist() == ["keep"]
     assert sorted(p.name for p in Path("run").iterdir() if p.name.startswith(".")) == [".selfpaced.json"]

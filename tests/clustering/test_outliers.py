@@ -18,7 +18,7 @@ def marked(X, **setting):
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])
-def test_a_heavy_tail_is_not_taken_for_dirt(d):
+def test_a_heavy_tail_is_not_taken_for_outliers(d):
     """Of 200 lognormal samples without any error 40 to 50 were once marked."""
     found = [marked(np.random.default_rng(seed).lognormal(size=(200, d))) for seed in range(6)]
     assert np.mean([one.outliers_.mean() for one in found]) < 0.01
@@ -41,7 +41,7 @@ def test_outliers_are_marked_few_or_many(count):
     assert found.assessment_.diagnosis.wrong[130:].min() > 0.5
 
 
-def test_a_new_stray_is_known_by_the_losses_of_the_training_rows():
+def test_a_new_outlier_is_known_by_the_losses_of_the_training_rows():
     found = marked(groups(200, 2))
     wrong = found.assess(np.array([[0.5, 0.0], [300.0, -300.0]])).diagnosis.wrong
     assert wrong[0] < 0.1

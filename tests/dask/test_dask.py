@@ -148,7 +148,7 @@ def test_what_is_wrong_is_named(data):
     made = table(ddf, "label")
     with pytest.raises(ValueError, match="X must have the columns of the fit, got none with the name 'x1'"):
         SelfPacedLogisticRegression().fit(made).predict(ddf[["x0"]])
-    with pytest.raises(ValueError, match="y must be None where X is a table"):
+    with pytest.raises(ValueError, match="y must be None if X is a table"):
         suspects(SelfPacedLogisticRegression().fit(made), made, y)
 
 

@@ -1,4 +1,4 @@
-"""Estimators that train on a Dask cluster, wrapped: aligned weights, a verdict on unseen rows, a worker that dies."""
+"""Estimators that train on a Dask cluster, wrapped: aligned weights, an outcome on unseen rows, a worker that dies."""
 
 import os
 import signal
@@ -76,7 +76,7 @@ def test_blocks_do_not_matter(data, chunks):
     X, given, wrong = data.X, data.given, data.wrong
     rows = table(da.from_array(X, (ROWS, 3)), da.from_array(given, ROWS), labels=False)
     one = CrossFitRegressor(OfSums(LinearRegression())).fit(rows)
-    assert one.termination_.endswith("of the rows are grossly wrong, and it is better on the others.")
+    assert one.termination_.endswith("of the rows are grossly wrong, and it predicts the others better.")
     assert one.noise_rate_ == pytest.approx(wrong.mean(), abs=0.02)
     np.testing.assert_allclose(one.estimator_.fitted_.coef_, [1.0, -2.0, 0.5], atol=0.02)
     cut = table(da.from_array(X, (chunks, 3)), da.from_array(given, chunks), labels=False)
@@ -116,7 +116,7 @@ def test_labels_weights_and_unknown_chunks(data):
 def test_nothing_wrong_keeps_the_plain_model(data):
     X, clean, value = data.X, data.clean, data.value
     model = CrossFitRegressor(OfSums(LinearRegression())).fit(da.from_array(X, (700, 3)), da.from_array(value, 700))
-    assert model.termination_ == "The plain model is used: no value is beyond every explanation."
+    assert model.termination_ == "The plain model is used: no gross errors detected."
     assert model.lam_ == np.inf
     np.testing.assert_allclose(model.estimator_.fitted_.coef_, LinearRegression().fit(X, value).coef_, rtol=1e-10)
     rows = table(da.from_array(X, (700, 3)), da.from_array(value, 700), labels=False)
@@ -232,7 +232,7 @@ def test_a_stage_that_loses_a_worker_is_done_again(data, client, tmp_path, made)
         model = CrossFitRegressor(made(tmp_path)).fit(rows)
         assert model.repeated_ == ("weighted fit of half 1",)
         assert (tmp_path / "trainings").read_text() == "." * 6  # five, and the third once more
-        assert model.termination_.endswith("of the rows are grossly wrong, and it is better on the others.")
+        assert model.termination_.endswith("of the rows are grossly wrong, and it predicts the others better.")
         assert ((weights(model, rows) < 0.5) == wrong).mean() > 0.97
         told = model.predict(da.from_array(X, (500, 3))).compute()
         assert np.abs(told - value)[~wrong].mean() < 0.6

@@ -5,7 +5,8 @@ import pytest
 from scipy import sparse
 
 from selfpaced import SelfPacedLogisticRegression, suspects
-from selfpaced.distributed import MemoryTable, contents, drawn
+from selfpaced.distributed import MemoryTable
+from selfpaced.distributed.table import contents, drawn
 from selfpaced.linear import _folds
 from selfpaced.pacing import Geometric, Stages
 from selfpaced.regularizers import REGISTRY, Regularizer, get

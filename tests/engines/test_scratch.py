@@ -198,11 +198,11 @@ def test_what_is_wrong_is_named(source, target, message):
 
 def test_tables_hold_their_labels():
     table = MemoryTable(np.eye(4), np.array([0, 1, 0, 1]), classes=np.arange(2))
-    with pytest.raises(ValueError, match="y and sample_weight must be None where X is a table"):
+    with pytest.raises(ValueError, match="y and sample_weight must be None if X is a table"):
         SelfPacedLogisticRegression().fit(table, np.zeros(4))
     with pytest.raises(ValueError, match="X must be a table of labels"):
         SelfPacedLogisticRegression().fit(MemoryTable(np.eye(4), np.zeros(4)))
-    with pytest.raises(ValueError, match="y must name a column where X comes in batches, got ndarray"):
+    with pytest.raises(ValueError, match="y must name a column if X comes in batches, got ndarray"):
         SelfPacedLogisticRegression().fit(pieces(frame()), np.zeros(4))
 
 

@@ -333,7 +333,7 @@ def test_prmf_minimises_its_objective(made):
         ({"max_rank": 0}, ValueError, "max_rank must be None or an integer >= 1, got 0"),
         ({"polish": -1}, ValueError, "polish must be"),
         ({"init": "svd"}, ValueError, "init must be 'warm' or 'random', got 'svd'"),
-        ({"init": "random"}, ValueError, "needs a rank"),
+        ({"init": "random"}, ValueError, "rank must be a number"),
         ({"backend": "gpu"}, ValueError, "backend must be"),
         ({"n_jobs": 0}, ValueError, "n_jobs must be None or a non-zero integer, got 0"),
         ({"n_jobs": True}, ValueError, "n_jobs must be"),

@@ -129,7 +129,7 @@ def test_a_larger_rank_than_before_is_found():
 
 
 def test_a_rank_at_its_limit_is_a_warning(made):
-    with pytest.warns(ConvergenceWarning, match="the rank found, 3, is the largest that was looked for"):
+    with pytest.warns(ConvergenceWarning, match="the chosen rank, 3, is the largest that was tried"):
         found = SelfPacedMF(max_rank=3, random_state=0).fit(made.data)
     assert found.rank_ == 3
 
@@ -163,12 +163,12 @@ def test_more_wrong_entries_than_right_ones(seed):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_too_many_wrong_entries_are_not_called_recovered(seed, share):
     made = make_low_rank(outliers=share, random_state=seed)  # 75 and 83 % of what is seen
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = SelfPacedMF(random_state=0).fit(made.data)
     assert rmse(found, made.truth) > 0.5
     assert found.quality_ in ("means only", "unreliable")
-    assert any(found.quality_ in str(one.message) for one in heard)
+    assert any(found.quality_ in str(one.message) for one in caught)
 
 
 def test_a_rank_that_is_asked_for_does_not_hold_together():

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 
 from selfpaced import PRMF, SelfPacedMF, suspects
+from selfpaced.factorization import estimator
+from selfpaced.factorization.engine import from_csr
+from selfpaced.factorization.residuals import odd_raters
 
 pd = pytest.importorskip("pandas")
 
@@ -289,6 +293,31 @@ def test_reweighted_rows_push_less():
     one, careful = (SelfPacedMF(**settings, reweight_rows=n).fit(X) for n in (0, 2))
     assert shift(careful) < 0.5 * shift(one)
     assert "the last of 3 fits" in careful.termination_
+
+
+@pytest.mark.parametrize("noticed_in", ["all rows", "some rows"])
+def test_rows_are_reweighted_if_raters_of_an_item_are_unlike_others(monkeypatch, noticed_in):
+    X, fake = make_fillers(11, pushers=24)
+    X[:100, 0] = np.nan  # so that pushers are the majority of those who rate this item
+    if noticed_in == "some rows":
+        monkeypatch.setattr(estimator, "SCALE_ENTRIES", 2 * np.isfinite(X).sum() // 3)
+    settings = {"bounds": (1, 5), "random_state": 0}
+    assert "fits" not in SelfPacedMF(**settings).fit(X[~fake]).termination_
+    model = SelfPacedMF(**settings).fit(X)
+    assert "the last of 3 fits" in model.termination_
+    assert_allclose(model.reconstruct(), SelfPacedMF(**settings, reweight_rows=2).fit(X).reconstruct())
+
+
+def test_odd_raters_are_those_of_one_column_and_not_of_all():
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((400, 30)) < 0.3, 1.0, np.nan)
+    X[:40, 7] = 1.0  # every odd row has this column
+    i, j = np.nonzero(X == 1.0)
+    side = from_csr(sp.csr_array((X[i, j], (i, j)), shape=X.shape)).by_row
+    odd = np.repeat([0.0, 1.0], [40, 360])
+    assert odd_raters(side, odd, 30)
+    assert not odd_raters(side, rng.permutation(odd), 30)
+    assert not odd_raters(side, -odd, 30)  # usual rows are no better than their means: rows are not told apart
 
 
 def test_reweighting_rows_is_a_fit_with_weights_of_the_gain(ratings):

@@ -6,8 +6,8 @@ import zlib
 from collections.abc import Iterable, Iterator
 
 from .draws import Draw
+from .outcomes import Finding
 from .subjects import SUBJECTS
-from .verdicts import Finding
 
 
 def run(subject: str, number: int) -> None:

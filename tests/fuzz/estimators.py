@@ -21,8 +21,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import selfpaced
 
 from .draws import Draw, features, rows_of, table, target, weight
+from .outcomes import attempt, finite
 from .parameters import names_of, options
-from .verdicts import attempt, finite
 
 CLASSIFIERS = [
     LogisticRegression(max_iter=50), DecisionTreeClassifier(max_depth=3, random_state=0), GaussianNB(),

@@ -14,7 +14,7 @@ from selfpaced.cli import main
 from selfpaced.tables import TableEncoder, TableError, read_table
 
 from .draws import Draw
-from .verdicts import attempt
+from .outcomes import attempt
 
 CELLS = [
     "1", "2.5", "-3", "1e5", "1,5", "", "NA", "nan", "inf", "1e999", "abc", "yes", "no", "2020-01-01", "01/02/2020",

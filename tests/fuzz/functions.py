@@ -11,12 +11,12 @@ from selfpaced.parameters import check_pace
 from selfpaced.regularizers import REGISTRY, GroupRegularizer, get
 
 from .draws import JUNK, SCALES, Draw, features, rows_of, target
+from .outcomes import attempt, finite
 from .parameters import DATA_NAMES, SENSIBLE
-from .verdicts import attempt, finite
 
 FLIPS = [datasets.flip_symmetric, datasets.flip_class_conditional]
-FLIPS_BY_ROW = [datasets.flip_instance_dependent, datasets.flip_near_border, datasets.outliers_leverage]
-SHIFTS = [datasets.outliers_one_sided, datasets.outliers_symmetric]
+FLIPS_BY_ROW = [datasets.flip_near_border, datasets.outliers_leverage]
+SHIFTS = [datasets.outliers_one_sided]
 
 
 def _some(draw: Draw, usual: list[Any]) -> Any:
@@ -27,7 +27,7 @@ def noise(draw: Draw) -> None:
     names = ["rate", "rates", "random_state", "size", "distance", *DATA_NAMES]
     X = features(draw)
     function = draw.one([*FLIPS, *FLIPS_BY_ROW, *SHIFTS])
-    labels = function in FLIPS or function in FLIPS_BY_ROW[:2]
+    labels = function in FLIPS or function in FLIPS_BY_ROW[:1]
     y = target(rows_of(X), draw, "labels" if labels else "values")
     rate = _some(draw, [0.0, 0.1, 0.5, 1.0, [0.1, 0.2], {0: 0.1, 1: 0.3}])
     arguments = (X, y, rate) if function in FLIPS_BY_ROW else (y, rate)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 import selfpaced
 
 from .draws import Draw
-from .verdicts import Unacceptable, finite
+from .outcomes import Unacceptable, finite
 
 KINDS = (
     (lambda: selfpaced.SelfPacedLinearRegression(), "values"),
@@ -86,7 +86,11 @@ def leverage(draw: Draw) -> None:
         model = selfpaced.SelfPacedLinearRegression().fit(X.astype(draw.one([np.float64, np.float32])), y)
     off, plain = (np.abs(y - one.predict(X)) for one in (model, model.plain_))
     right = model.assessment_.wrong <= 0.5
-    if right.any() and off[right].max() > 10.1 * plain.max() and not any("wild" in str(one.message) for one in told):
+    if (
+        right.any()
+        and off[right].max() > 10.1 * plain.max()
+        and not any("unstable" in str(one.message) for one in told)
+    ):
         raise Unacceptable(
             f"a row is predicted {off[right].max() / plain.max():.3g} times as far off as by the plain fit"
         )

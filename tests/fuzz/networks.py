@@ -7,7 +7,7 @@ import inspect
 from selfpaced.regularizers import REGISTRY
 
 from .draws import JUNK, Draw
-from .verdicts import attempt, finite
+from .outcomes import attempt, finite
 
 
 def network(draw: Draw) -> None:

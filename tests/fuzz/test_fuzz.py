@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from .cases import SUBJECTS, findings, run
-from .verdicts import Unacceptable, acceptable, finite
+from .outcomes import Unacceptable, acceptable, finite
 
 CASES = {"command": 15, "suspect_filter": 20, "factorization": 25, "prmf": 25}
 
@@ -17,7 +17,7 @@ CASES = {"command": 15, "suspect_filter": 20, "factorization": 25, "prmf": 25}
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_a_result_or_an_error_that_names_what_is_wrong(subject: str) -> None:
-    found = list(findings(subject, range(CASES.get(subject, 40))))
+    found = list(findings(subject, range(CASES.get(subject, 30))))
     assert not found, "\n".join(map(str, found))
 
 

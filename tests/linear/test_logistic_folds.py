@@ -172,5 +172,5 @@ def test_tiny_classes_do_not_hide_wrong_labels_between_large_ones(tiny):
     likely = model.assessment_.levels() == 2
     assert likely.sum() > 15
     assert wrong[likely].mean() > 0.8
-    assert not likely[: sum(tiny)].any()  # too few rows to be judged
+    assert not likely[: sum(tiny)].any()  # too few rows to be assessed
     assert 0.02 < model.noise_rate_ < 0.1

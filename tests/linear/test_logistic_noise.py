@@ -32,6 +32,35 @@ def test_a_class_taken_for_one_other_is_given_back(seed):
     assert np.mean(model.predict(X) != unshifted) > 0.02
 
 
+def alike(seed, n, d, k):
+    """Classes that are far apart, but for the first and the last, which have the same features."""
+    rng = np.random.default_rng(seed)
+    y = rng.choice(k, n, p=np.r_[2, np.ones(k - 1)] / (k + 1))
+    centre = rng.normal(size=(k, d))
+    centre *= 4 / np.linalg.norm(centre, axis=1, keepdims=True)
+    centre[-1] = centre[0]
+    return rng.normal(size=(n, d)) + centre[y], y
+
+
+@pytest.mark.parametrize(("n", "d", "k"), [(600, 64, 3), (600, 12, 3), (600, 64, 5), (1200, 40, 10)])
+def test_classes_that_look_alike_are_not_taken_for_one_another(n, d, k):
+    for seed in range(3):
+        X, y = alike(seed, n, d, k)
+        model = SelfPacedLogisticRegression().fit(X, y)
+        assert not (model.assessment_.levels() == 2).any()
+        assert model.noise_rate_interval_[0] == 0.0
+
+
+def test_wrong_labels_are_told_from_classes_that_look_alike():
+    X, y = alike(0, 900, 40, 5)
+    given, flipped = flip_symmetric(y, 0.2, random_state=0)
+    model = SelfPacedLogisticRegression().fit(X, given)
+    likely = model.assessment_.levels() == 2
+    assert model.noise_rate_interval_[0] <= 0.2 <= model.noise_rate_interval_[1]
+    assert likely.sum() > 0.4 * flipped.sum()
+    assert flipped[likely].mean() > 0.9
+
+
 @pytest.mark.parametrize("apart", [1.0, 3.0])
 def test_classes_that_only_overlap_are_not_taken_for_one_another(apart):
     X, y, _ = three_classes(2, apart)

@@ -172,7 +172,7 @@ def test_no_convergence_is_a_warning_with_the_last_fit(lines) -> None:
 
 @pytest.mark.parametrize("kind", ["t3", "skewed", "counts", "bend", "outliers", "leverage"])
 def test_default_settings_settle(kind: str) -> None:
-    for seed in range(4):
+    for seed in range(2):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(300, 3))
         y = X @ [2.0, 1.0, 0.5] + {"t3": rng.standard_t(3, size=300), "skewed": rng.lognormal(size=300)}.get(

@@ -52,11 +52,11 @@ def reference(seed: int, noise: str, n: int = 120):
     return X, y
 
 
-@pytest.mark.filterwarnings("ignore:.*coefficients may be wild")  # a row of wrong features may be far off
+@pytest.mark.filterwarnings("ignore:.*coefficients are unstable")  # a row of wrong features may be far off
 @pytest.mark.parametrize("noise", ["none", "values", "features"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_the_only_row_of_a_level_keeps_its_weight(noise: str, dtype: type) -> None:
-    for seed in range(20 if dtype is np.float64 else 5):
+    for seed in range(8 if dtype is np.float64 else 2):
         X, y = reference(seed, noise)
         model = SelfPacedLinearRegression().fit(X.astype(dtype), y)
         # rows of wrong features may have a say in that level, too
@@ -85,7 +85,7 @@ def test_wild_coefficients_are_told(spread: float) -> None:
             model = SelfPacedLinearRegression().fit(X, y)
         chosen = next(candidate for candidate in model.path_ if candidate.chosen)
         assert model.path_[0].far_off == 0
-        assert any("coefficients may be wild" in str(one.message) for one in told) == (chosen.far_off > 0)
+        assert any("coefficients are unstable" in str(one.message) for one in told) == (chosen.far_off > 0)
         if np.abs(model.coef_).max() > 30:
             assert chosen.far_off == 10
             wild += 1
@@ -101,7 +101,7 @@ def test_no_trusted_row_is_predicted_absurdly_in_silence(factor: float) -> None:
             model = SelfPacedLinearRegression().fit(X, y)
         off = np.abs(y - model.predict(X))[model.assessment_.wrong <= 0.5]
         worst = np.abs(y - model.plain_.predict(X)).max()
-        assert off.max() <= 10 * worst * (1 + 1e-9) or any("wild" in str(one.message) for one in told)
+        assert off.max() <= 10 * worst * (1 + 1e-9) or any("unstable" in str(one.message) for one in told)
 
 
 def test_outliers_that_a_fit_knows_are_no_reason_to_warn() -> None:

@@ -53,7 +53,6 @@ def test_the_epochs_are_the_path():
     facts = {fact.label: (fact.value, fact.note) for fact in summary.facts}
     assert facts["estimated label-error rate"] == ("30 %", "20 % to 40 %")
     assert facts["pace"] == ("λ = 0.5", "")
-    assert sum(map(sum, summary.weights.counts)) == 30
 
 
 def test_the_suspects_are_those_of_the_assessment():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from selfpaced.report.tables import as_columns, cell, feature_rows, make_table
+from selfpaced.report.tables import cell, feature_rows, make_table
 
 
 @dataclass
@@ -61,11 +61,6 @@ def test_empty_columns_are_left_out():
 def test_columns_of_different_length_are_refused():
     with pytest.raises(ValueError, match=r"one length, got \[1, 2\]"):
         make_table({"row": [1], "weight": [0.1, 0.2]}, limit=5)
-
-
-def test_rows_of_no_known_kind_are_refused():
-    with pytest.raises(TypeError, match="got int"):
-        as_columns([1, 2])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ pytest.importorskip("pyspark", reason='tables on Spark need the extra "spark"')
 from selfpaced import SelfPacedLinearRegression as LinearInMemory
 from selfpaced import SelfPacedLogisticRegression as LogisticInMemory
 from selfpaced import suspects
-from selfpaced.distributed import MemoryTable, contents
+from selfpaced.distributed import MemoryTable
+from selfpaced.distributed.table import contents
 from selfpaced.spark import SelfPacedLinearRegression, SelfPacedLogisticRegression, SparkTable
 
 NAMES = [f"x{j}" for j in range(5)]

@@ -1,4 +1,4 @@
-"""Estimators of Spark ML, wrapped: native weights, a verdict on unseen rows, the plain model where nothing is wrong."""
+"""Wrapped estimators of Spark ML: native weights, an outcome on unseen rows, the plain model if nothing is wrong."""
 
 import numpy as np
 import pandas as pd
@@ -40,7 +40,7 @@ def test_values_with_outliers(data, tmp_path):
     _, wrong, rows = data
     plain = LinearRegression(labelCol="value")
     model = CrossFit(estimator=plain, idCol="id").fit(rows)
-    assert model.termination.endswith("of the rows are grossly wrong, and it is better on the others.")
+    assert model.termination.endswith("of the rows are grossly wrong, and it predicts the others better.")
     assert model.path[0].lam == np.inf
     np.testing.assert_allclose(model.fitted.coefficients.toArray(), [1.0, -2.0], atol=0.05)
     assert model.fitted.intercept == pytest.approx(3.0, abs=0.05)
@@ -90,7 +90,7 @@ def test_nothing_wrong_keeps_the_plain_model(data):
     rows = data[2]
     plain = LogisticRegression(labelCol="clean", regParam=0.01)
     model = CrossFit(estimator=plain, idCol="id").fit(rows)
-    assert model.termination == "The plain model is used: held-out labels do not plainly show that any are wrong."
+    assert model.termination == "The plain model is used: no label noise detected in held-out labels."
     np.testing.assert_array_equal(model.fitted.coefficients.toArray(), plain.fit(rows).coefficients.toArray())
     found = assessed(model.transform(rows))
     assert (found["noiseProbability"] < 0.001).all()

@@ -54,7 +54,7 @@ def test_undecided_rows_are_passed_over_and_the_last_word_counts():
         (decisions("keep", rows=[4]), r"row must be in the table \(4 rows\), got 4"),
         (decisions("keep", rows=["x"]), "row must be a number, got 'x'"),
         (pd.DataFrame({"row": [1]}), "it has no column 'decision'"),
-        (decisions("relabel to z"), "nobody says which column holds the labels"),
+        (decisions("relabel to z"), "the column of labels is not known"),
         (decisions("relabel to z", target=["sort"]), "the table has no column 'sort'"),
     ],
 )

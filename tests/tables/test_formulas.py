@@ -1,4 +1,4 @@
-"""Cells that a spreadsheet would run: marked on the way out, the same again on the way in."""
+"""Cells that a spreadsheet would run: marked in our lists, and read back as they were."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from selfpaced.cli.output import write_frame, write_rows
-from selfpaced.tables import read_table, text_rows
+from selfpaced.tables import read_table, text_rows, written_cells
 from selfpaced.tables.text import guarded, unguarded
 
 RISKY = [
@@ -40,15 +40,15 @@ def test_numbers_and_words_are_left_alone(cell: str) -> None:
     assert guarded(cell) == unguarded(cell) == cell
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.parquet"])
-def test_a_table_comes_back_as_it_was(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz"])
+def test_a_list_comes_back_as_it_was(tmp_path: Path, name: str) -> None:
     texts = [*RISKY[:4], *RISKY[5:], "word", "'quoted'"]
-    frame = pd.DataFrame({"=A1": texts, "n": range(len(texts)), "x": [-1.5, 2.0] * (len(texts) // 2)})
+    frame = pd.DataFrame({"=A1": texts, "n": range(len(texts)), "given": texts, "x": [-1.5, 2.0] * (len(texts) // 2)})
     write_frame(frame, tmp_path / name)
-    found = read_table(tmp_path / name).frame
-    assert found["=A1"].tolist() == texts
-    assert found["x"].tolist() == frame["x"].tolist()
-    if not name.endswith((".gz", ".parquet")):
+    found = written_cells(tmp_path / name)[0]
+    assert found["given"].tolist() == texts
+    assert found["x"].astype(float).tolist() == frame["x"].tolist()
+    if not name.endswith(".gz"):
         with open(tmp_path / name, newline="", encoding="utf-8") as stream:
             cells = [
                 cell for row in csv.reader(stream, delimiter="\t" if name.endswith("tsv") else ",") for cell in row
@@ -56,11 +56,10 @@ def test_a_table_comes_back_as_it_was(tmp_path: Path, name: str) -> None:
         assert not [cell for cell in cells if cell[:1] in tuple("=+@\n\uff1d\uff0b")]
 
 
-def test_rows_that_are_copied_twice_are_marked_once(tmp_path: Path) -> None:
+def test_the_copy_of_a_table_keeps_its_cells(tmp_path: Path) -> None:
     first, second = tmp_path / "a.csv", tmp_path / "b.csv"
-    first.write_text('name,n\n"=1+1",1\nword,2\n', encoding="utf-8")
-    for source, target in ((first, second), (second, first)):
-        table = read_table(source)
-        write_rows(text_rows(table), target, ",", table.dialect)
-        assert target.read_text(encoding="utf-8").splitlines()[1] == "'=1+1,1"
-    assert read_table(first).frame["name"].tolist() == ["=1+1", "word"]
+    first.write_text("name,n\n=1+1,1\n'=quoted,2\n", encoding="utf-8")
+    table = read_table(first)
+    write_rows(text_rows(table), second, ",", table.dialect)
+    assert second.read_text(encoding="utf-8") == first.read_text(encoding="utf-8")
+    assert table.frame["name"].tolist() == ["=1+1", "'=quoted"]

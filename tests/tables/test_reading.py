@@ -156,7 +156,7 @@ def test_types_do_not_depend_on_where_a_value_is(tmp_path):
 
 @pytest.mark.parametrize("late", ["", "oops,2,x\n", "1,2.5,x\n", "1,2,é\n", '1,2,"a\nb"\n', "1\n", "1,,y\n"])
 def test_a_large_file_is_read_in_pieces_to_the_same(tmp_path, monkeypatch, late):
-    path = write(tmp_path / "t.csv", "a,b,c\n" + "1,2,x\n" * 4_000 + late + "3,4,'=y\n" * 9, "cp1252")
+    path = write(tmp_path / "t.csv", "a,b,c\n" + "1,2,x\n" * 4_000 + late + "3,4,y\n" * 9, "cp1252")
     monkeypatch.setattr("selfpaced.tables.text.BYTES_AT_ONCE", 1 << 12)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TableWarning)
@@ -164,6 +164,6 @@ def test_a_large_file_is_read_in_pieces_to_the_same(tmp_path, monkeypatch, late)
         monkeypatch.setattr("selfpaced.tables.text.CACHED", 1 << 12)
         pieces = read_table(path, skip_broken=True)
     pd.testing.assert_frame_equal(pieces.frame, whole.frame)
-    assert pieces.frame["c"].iloc[-1] == "=y"
+    assert pieces.frame["c"].iloc[-1] == "y"
     rows = [0, 3_999, len(whole.frame) - 1]
     assert pieces.lines.of(rows).tolist() == whole.lines.of(rows).tolist()

@@ -28,7 +28,7 @@ def digits():
     return {name: torch.from_numpy(np.ascontiguousarray(part)) for name, part in parts.items()}
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def network():
     import torch
 
@@ -40,7 +40,7 @@ def network():
     return build
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def train():
     import torch
 

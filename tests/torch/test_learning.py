@@ -102,7 +102,7 @@ def test_a_false_alarm_is_taken_back():
     passed = [record["phase"] for record in criterion.history]
     assert passed[4:8] == ["paced"] * 4
     assert passed[-1] == "plain"
-    assert "taken back" in criterion.termination
+    assert "pacing was undone" in criterion.termination
     assert criterion.lam == math.inf
 
 
@@ -290,13 +290,19 @@ def made_wrong(y, kind, seed=1):
     return torch.where(bad[:, None], wrong, y)
 
 
-@pytest.mark.parametrize("kind", ["shift", "times ten", "another row's"])
-@pytest.mark.parametrize("loss", [nn.MSELoss, nn.L1Loss, nn.HuberLoss])
-def test_wrong_values_are_held_back(loss, kind, network, train):
+@pytest.fixture(scope="module", params=["shift", "times ten", "another row's"])
+def wrong_values(request, network, train):
+    """Features, given and clean values, and what Huber's loss learns of them."""
     X, y, clean = line()
-    given = made_wrong(y, kind)
+    given = made_wrong(y, request.param)
+    return X, given, clean, train(network(5, 1), X, given, nn.HuberLoss(), 30)
+
+
+@pytest.mark.parametrize("loss", [nn.MSELoss, nn.L1Loss, nn.HuberLoss])
+def test_wrong_values_are_held_back(loss, wrong_values, network, train):
+    X, given, clean, huber = wrong_values
     criterion = SelfPacedLoss(loss(reduction="none"), n=1000)
-    paced, huber = (train(network(5, 1), X, given, c, 30) for c in (criterion, nn.HuberLoss()))
+    paced = train(network(5, 1), X, given, criterion, 30)
     assert criterion.phase == "paced"
     assert criterion.rate == pytest.approx(0.17, abs=0.06)
     error = [(net(X) - clean).square().mean().sqrt().item() for net in (paced, huber)]

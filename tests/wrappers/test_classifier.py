@@ -68,7 +68,7 @@ def test_models_that_memorise_are_repaired(model: Any) -> None:
     X_new, y_new, _, _ = moons(seed=1)
     assert fitted.score(X_new, y_new) > fitted.plain_.score(X_new, y_new) + 0.03
     assert fitted.score(X_new, y_new) > 0.9
-    assert average_precision_score(flipped, fitted.sample_noise_) > 0.75  # .73 to .91 over eight deals of folds
+    assert average_precision_score(flipped, fitted.sample_noise_) > 0.75  # .73 to .91 over eight splits
     assert "soft labels was chosen" in fitted.termination_
     assert abs(fitted.noise_rate_ - 0.2) < 0.1
     assert 0 <= fitted.noise_rate_interval_[0] < fitted.noise_rate_ < fitted.noise_rate_interval_[1] <= 1
@@ -212,7 +212,6 @@ def test_path_holds_every_candidate(tree: SelfPacedClassifier) -> None:
     assert chosen.lam == tree.lam_
     assert chosen.score == max(one.score for one in tree.path_)
     assert chosen.spread > 0
-    assert sum(chosen.histogram) == 400
     assert chosen.mean_weight == pytest.approx(tree.sample_weight_.mean())
 
 
@@ -273,6 +272,7 @@ def test_random_state_seeds_the_models_and_the_folds() -> None:
     assert not np.array_equal(fits[0], fits[2])
 
 
+@pytest.mark.xdist_group("jobs")  # starts processes of its own
 def test_n_jobs_changes_nothing() -> None:
     X, _, noisy, _ = moons(120)
     alone = SelfPacedClassifier(DecisionTreeClassifier(random_state=0)).fit(X, noisy)
@@ -327,27 +327,27 @@ def test_callbacks_of_scikit_learn_hear_every_stage() -> None:
 
     class Listener:
         def __init__(self) -> None:
-            self.heard: list[str] = []
+            self.events: list[str] = []
 
         def setup(self, estimator: Any, context: Any) -> None:
-            self.heard.append("setup")
+            self.events.append("setup")
 
         def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-            self.heard.append(context.task_name)
+            self.events.append(context.task_name)
 
         def on_fit_task_end(self, estimator: Any, context: Any) -> None: ...
 
         def teardown(self, estimator: Any, context: Any) -> None:
-            self.heard.append("teardown")
+            self.events.append("teardown")
 
     X, _, noisy, _ = moons(300)
     listener = Listener()
     SelfPacedClassifier(DecisionTreeClassifier(random_state=0)).set_callbacks(listener).fit(X, noisy)
-    assert listener.heard == ["setup", "fit", "reference models", "final fit", "teardown"]
-    listener.heard.clear()
+    assert listener.events == ["setup", "fit", "reference models", "final fit", "teardown"]
+    listener.events.clear()
     SelfPacedClassifier(DecisionTreeClassifier(random_state=0), "hard").set_callbacks(listener).fit(X, noisy)
     rounds = ["round 1", "round 2", "round 3"]
-    assert listener.heard == ["setup", "fit", "plain fit", "plain cross-fit", *rounds, "final fit", "teardown"]
+    assert listener.events == ["setup", "fit", "plain fit", "plain cross-fit", *rounds, "final fit", "teardown"]
 
 
 def test_verbose_tells_the_rounds(capsys: Any) -> None:

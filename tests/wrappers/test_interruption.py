@@ -90,7 +90,7 @@ def test_ctrl_c_in_any_fit(name: str) -> None:
     X, y = make()
     whole = attempt(model, (X, y), 0)
     kept = set()
-    for at in range(2, Counted.fits + 1):
+    for at in range(2, Counted.fits + 1, max(1, Counted.fits // 8)):
         fitted = attempt(model, (X, y), at)
         chosen = next(one.label for one in fitted.path_ if one.chosen)
         kept.add(chosen)

@@ -66,12 +66,12 @@ def test_both_levels_of_suspects_are_listed() -> None:
 
 def test_labels_that_a_person_has_confirmed_are_not_softened(tree: SelfPacedClassifier) -> None:
     X, _, noisy = moons()
-    doubted = tree.sample_noise_ > 0.5
-    fitted = SelfPacedClassifier(TREE).fit(X, noisy, trusted=doubted)
-    assert doubted.any()
-    np.testing.assert_array_equal(fitted.sample_posterior_[doubted], np.eye(2)[noisy[doubted]])
-    assert (fitted.sample_weight_[doubted] == 1.0).all()
-    assert not set(np.flatnonzero(doubted)) & set(suspects(fitted, X, noisy)["row"])
+    flagged = tree.sample_noise_ > 0.5
+    fitted = SelfPacedClassifier(TREE).fit(X, noisy, trusted=flagged)
+    assert flagged.any()
+    np.testing.assert_array_equal(fitted.sample_posterior_[flagged], np.eye(2)[noisy[flagged]])
+    assert (fitted.sample_weight_[flagged] == 1.0).all()
+    assert not set(np.flatnonzero(flagged)) & set(suspects(fitted, X, noisy)["row"])
 
 
 def test_the_pace_is_the_loss_at_even_odds(tree: SelfPacedClassifier) -> None:
@@ -126,6 +126,7 @@ class Counting(DecisionTreeClassifier):
         return super().fit(X, y, sample_weight)
 
 
+@pytest.mark.xdist_group("jobs")  # starts processes of its own
 def test_a_model_is_fitted_once_whatever_the_number_of_jobs() -> None:
     X, _, noisy = moons(600)
     Counting.fits = 0

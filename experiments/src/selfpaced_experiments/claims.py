@@ -1,4 +1,4 @@
-"""The paper's claims against the results: each verdict is computed, none is written by hand."""
+"""The paper's claims against the results: each outcome is computed, none is written by hand."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from selfpaced_experiments.results import Claim, Measure, Results, ResultTable, Verdict
-from selfpaced_experiments.verdicts import Tally, against, rows_of, verdict_of
+from selfpaced_experiments.outcomes import Tally, against, outcome_of, rows_of
+from selfpaced_experiments.results import Claim, Measure, Outcome, Results, ResultTable
 
 __all__ = ["assess"]
 
@@ -50,7 +50,7 @@ def _beats_prmf(results: Results) -> Claim | None:
         key="beats-prmf",
         claim="Every implicit rule improves on the baseline PRMF",
         place="section 4.1",
-        verdict=verdict_of(tally),
+        outcome=outcome_of(tally),
         figure=f"{tally} (rules x RMSE and MAE). {_figures(table, ('PRMF', *IMPLICIT), table.columns[0])}.",
         remark=remark,
     )
@@ -58,7 +58,7 @@ def _beats_prmf(results: Results) -> Claim | None:
 
 def _where(tallies: Mapping[str, Tally], ties_count: bool = False) -> str:
     """Name the tables on which a claim holds and those on which it does not."""
-    holds = [name for name, tally in tallies.items() if verdict_of(tally, ties_count) == "confirmed"]
+    holds = [name for name, tally in tallies.items() if outcome_of(tally, ties_count) == "confirmed"]
     fails = [name for name in tallies if name not in holds]
     but = f", but not in {' or in '.join(fails)}" if holds and fails else ""
     return f"It holds in {' and in '.join(holds) or 'none of them'}{but}."
@@ -76,7 +76,7 @@ def _implicit_beats_hard(results: Results) -> Claim | None:
         key="implicit-beats-hard",
         claim="Implicit rules beat hard selection",
         place="abstract and section 4",
-        verdict=verdict_of(sum(tallies.values(), Tally())),
+        outcome=outcome_of(sum(tallies.values(), Tally())),
         figure="; ".join(f"{name}: {tally}" for name, tally in tallies.items()) + ".",
         remark=f"{_where(tallies)} Each comparison is one rule in one column, paired by seed.",
     )
@@ -95,7 +95,7 @@ def _comparable_to_mixture(results: Results) -> Claim | None:
         key="comparable-to-mixture",
         claim="Implicit rules are comparable to or better than the designed soft rules (mixture, MSPL)",
         place="section 4",
-        verdict=verdict_of(sum(tallies.values(), Tally()), ties_count=True),
+        outcome=outcome_of(sum(tallies.values(), Tally()), ties_count=True),
         figure="; ".join(f"{name}: {tally}" for name, tally in tallies.items()) + ".",
         remark=_where(tallies, ties_count=True),
     )
@@ -123,7 +123,7 @@ def _welsch_is_best(results: Results) -> Claim | None:
         key="welsch-is-best",
         claim="Welsch is the best of the rules",
         place="bold figures of the tables (12 of 13 columns there)",
-        verdict=verdict_of(Tally(best, 0, total - best)),
+        outcome=outcome_of(Tally(best, 0, total - best)),
         figure=f"Welsch is first in {best} of {total} columns. First places by rule: {ranking}.",
         remark="The rules lie close together; a first place is often within the spread.",
     )
@@ -145,16 +145,16 @@ def _path_beats_half_quadratic(results: Results) -> Claim | None:
     }
     told = ", ".join(f"{name} {value:.4f} at lam = {at:.2g}" for name, (value, at) in best.items())
     count = len(lam)
-    verdict: Verdict = "not confirmed"
+    outcome: Outcome = "not confirmed"
     if shares["cold"] == shares["warm"] == count:
-        verdict = "confirmed"
+        outcome = "confirmed"
     elif shares["cold"] == count or shares["cold"] * 2 >= count:
-        verdict = "under conditions"
+        outcome = "under conditions"
     return Claim(
         key="path-beats-half-quadratic",
         claim="The path beats half-quadratic optimisation at every lam",
         place="section 3.3, figure 2b",
-        verdict=verdict,
+        outcome=outcome,
         figure=(
             f"The path has the smaller error at {shares['cold']} of {count} values of lam against cold starts and at "
             f"{shares['warm']} against warm ones. Best: {told}."
@@ -182,7 +182,7 @@ def _rapid_then_steady(results: Results) -> Claim | None:
         key="rapid-then-steady",
         claim="Errors fall rapidly in the first stages and then stay",
         place="section 4.1, figure 3",
-        verdict=verdict_of(Tally(good, 0, len(rules) - good)),
+        outcome=outcome_of(Tally(good, 0, len(rules) - good)),
         figure="; ".join(parts) + ".",
         remark="Counted as kept if 80 % of the gain comes in the first third and the end is within 10 % of the best.",
     )
@@ -200,7 +200,7 @@ def _multi_view(results: Results) -> Claim | None:
         key="multi-view",
         claim="Every multi-view method beats every single view",
         place="section 4.2",
-        verdict=verdict_of(total),
+        outcome=outcome_of(total),
         figure=f"{total}. {_figures(table, ('KAR', 'PIX', 'Con-MC', 'SPL-IR-welsch'), table.columns[0])}.",
     )
 
@@ -211,15 +211,15 @@ def _beats_concatenation(results: Results) -> Claim | None:
     if table is None or one is None or ten is None:
         return None
     alone = against(table, ("SPL-IR-welsch, one start",), "Con-MC")
-    verdict = verdict_of(one)
-    if verdict == "confirmed" and verdict_of(ten) != "confirmed":
-        verdict = "under conditions"
+    outcome = outcome_of(one)
+    if outcome == "confirmed" and outcome_of(ten) != "confirmed":
+        outcome = "under conditions"
     methods = ("Con-MC", "KMeans(n_init=10)", "SPL-IR-welsch, one start", *IMPLICIT)
     return Claim(
         key="beats-concatenation",
         claim="Implicit rules improve on k-means of the concatenated views (Con-MC)",
         place="section 4.2",
-        verdict=verdict,
+        outcome=outcome,
         figure=(
             f"Against Con-MC with one start, as in the paper: {one}; against KMeans(n_init=10): {ten}; Welsch from one "
             f"start against Con-MC: {alone}. {_figures(table, methods, table.columns[0])}."
@@ -239,7 +239,7 @@ def _better_on_clean(results: Results) -> Claim | None:
         key="better-on-clean",
         claim="Implicit rules improve logistic regression on clean labels",
         place="section 4.3, upper half of the table",
-        verdict=verdict_of(tally),
+        outcome=outcome_of(tally),
         figure=f"{tally} (rules x data sets); the library's default: {ours}. {_by_set(table, ('LR', *IMPLICIT))}.",
         remark=_where(parts),
     )
@@ -275,7 +275,7 @@ def _robust_to_noise(results: Results) -> Claim | None:
         key="robust-to-noise",
         claim="At 20 % label noise logistic regression degrades a lot and self-paced rules much less",
         place="section 4.3, lower half of the table",
-        verdict=verdict_of(Tally(good, 0, total - good)),
+        outcome=outcome_of(Tally(good, 0, total - good)),
         figure="; ".join(parts) + ".",
         remark="With a stop that sees the noisy labels only; run to its end every path returns to plain regression.",
     )
@@ -310,7 +310,7 @@ def _cells_reached(results: Results) -> Claim | None:
         key="cells-reached",
         claim="The figures of the paper's self-paced rows can be reached",
         place="all tables",
-        verdict=verdict_of(Tally(reached, 0, total - reached)),
+        outcome=outcome_of(Tally(reached, 0, total - reached)),
         figure=f"Our mean is at least as good as the printed figure in {reached} of {total} cells: {counted}.",
         remark="The paper's classification figures are means over ten folds of one split; ours are over several seeds.",
     )
@@ -329,7 +329,7 @@ def _baselines(results: Results) -> Claim | None:
         key="baselines",
         claim="The paper's baselines (LR, single views, Con-MC) come out as printed",
         place="all tables that give a spread",
-        verdict=verdict_of(Tally(near, 0, total - near)),
+        outcome=outcome_of(Tally(near, 0, total - near)),
         figure=f"Our mean lies within one printed standard deviation of the printed figure in {near} of {total} cells.",
         remark="With z-scored features for LR and unit rows, one start, for k-means: neither is stated in the paper.",
     )
@@ -344,7 +344,7 @@ def _theory(results: Results) -> Claim | None:
         key="theory",
         claim="Both definitions are equivalent, and the alternation minimises the latent loss",
         place="section 3 and appendix",
-        verdict=verdict_of(Tally(held, 0, len(proved) - held)),
+        outcome=outcome_of(Tally(held, 0, len(proved) - held)),
         figure=f"{held} of {len(proved)} numerical tests hold, over every elementwise rule of the library.",
     )
 
@@ -358,7 +358,7 @@ def _schedule(results: Results) -> Claim | None:
         key="schedule",
         claim="The schedule (half the samples, mu = 1.05, until convergence) defines the method",
         place="section 4, second paragraph",
-        verdict="confirmed" if all(s.holds for s in found) else "not confirmed",
+        outcome="confirmed" if all(s.holds for s in found) else "not confirmed",
         figure="; ".join(s.value for s in found) + ".",
     )
 

@@ -65,8 +65,9 @@ def _seeds(text: str) -> dict[str, int]:
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
+    names = (*SECTIONS, "claims")
     parser.add_argument(
-        "section", nargs="?", choices=(*SECTIONS, "claims"), default="claims", help="see below; default: claims"
+        "section", nargs="?", choices=names, default="claims", metavar="PART", help="see below (default: claims)"
     )
     parser.add_argument("--quick", action="store_true", help="few seeds and folds: about two minutes for all of them")
     seeds = "seeds of every section, or SECTION=N,... (default: table2 50, table3 20, table5 5, figures 10)"

@@ -5,7 +5,7 @@ A document marks a place with a pair of comments; what stands between them is wr
     <!-- results: table table5-20 -->
     <!-- /results -->
 
-Kinds: ``table KEY``, ``figure KEY`` (its picture and caption), ``claim KEY``, ``claims`` (all verdicts in one table),
+Kinds: ``table KEY``, ``figure KEY`` (its picture and caption), ``claim KEY``, ``claims`` (all outcomes in one table),
 ``value TABLE / METHOD / COLUMN`` (a mean, inline), ``paper TABLE / METHOD / COLUMN`` (the paper's figure, inline).
 """
 
@@ -61,7 +61,7 @@ def _prefix(path: Path, directory: Path) -> str:
 def _content(what: str, results: Results, prefix: str) -> str:
     kind, _, key = what.partition(" ")
     if kind == "claims" and not key:
-        rows = [f"| {claim.claim} | {claim.verdict} |" for claim in results.claims]
+        rows = [f"| {claim.claim} | {claim.outcome} |" for claim in results.claims]
         return "\n".join(["| claim of the paper | result |", "|---|---|", *rows])
     if kind == "table":
         found = results.table(key)
@@ -74,7 +74,7 @@ def _content(what: str, results: Results, prefix: str) -> str:
     elif kind == "claim":
         claim = next((claim for claim in results.claims if claim.key == key), None)
         if claim is not None:
-            return f"{claim.claim}: {claim.verdict}. {claim.figure}"
+            return f"{claim.claim}: {claim.outcome}. {claim.figure}"
     elif kind in ("value", "paper"):
         return _value(kind, key, results)
     raise ValueError(f"no results of this kind and key to write into the document: {what!r}")

@@ -169,8 +169,8 @@ def claims_page(results: Results) -> str:
     """The page of claims: what the paper says, what we found, and the figure behind it."""
     counts: dict[str, int] = {}
     for claim in results.claims:
-        counts[claim.verdict] = counts.get(claim.verdict, 0) + 1
-    summary = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+        counts[claim.outcome] = counts.get(claim.outcome, 0) + 1
+    summary = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
     lines = [
         "# The paper's claims, one by one",
         "",
@@ -186,7 +186,7 @@ def claims_page(results: Results) -> str:
 
 
 def _claim(claim: Claim) -> list[str]:
-    mark = _MARKS.get(claim.verdict, claim.verdict)
+    mark = _MARKS.get(claim.outcome, claim.outcome)
     found = claim.figure[:1].upper() + claim.figure[1:]
     lines = [f"## {claim.claim}", "", f"Paper: {claim.place}. Result: {mark}.", "", found, ""]
     return [*lines, claim.remark, ""] if claim.remark else lines

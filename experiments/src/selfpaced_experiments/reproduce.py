@@ -115,7 +115,7 @@ def reproduce(settings: ReproduceSettings, progress: StageProgress | None = None
     )
     if settings.keep:
         results = results.beside(load(settings.out / "results.json"), settings.sections)
-    # Assessed as they are stored, so that the file and its verdicts can never disagree by a rounding.
+    # Assessed as they are stored, so that the file and its outcomes can never disagree by a rounding.
     return assess(Results.from_json(results.to_json()))
 
 

@@ -35,7 +35,7 @@ __all__ = [
 
 SCHEMA = 1
 _NUMBERS = re.compile(r"\[\n[-+\d.e,\s]*\]")  # a list of nothing but numbers goes on one line
-Verdict = Literal["confirmed", "not confirmed", "under conditions", "not tested"]
+Outcome = Literal["confirmed", "not confirmed", "under conditions", "not tested"]
 Group = Literal["paper", "ours", "peer", "reference"]
 
 
@@ -148,12 +148,12 @@ class Figure:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper, our verdict and the figure it rests on."""
+    """A claim of the paper, our outcome and the figure it rests on."""
 
     key: str
     claim: str
     place: str
-    verdict: Verdict
+    outcome: Outcome
     figure: str
     remark: str = ""
 

@@ -1,4 +1,4 @@
-"""Tables and verdicts in the terminal, with colours; plain text in a pipe."""
+"""Tables and outcomes in the terminal, with colours; plain text in a pipe."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from selfpaced_experiments.results import Measure, Results, ResultTable, Row
 
 __all__ = ["show"]
 
-_VERDICTS = {"confirmed": "green", "not confirmed": "red", "under conditions": "yellow"}
+_OUTCOMES = {"confirmed": "green", "not confirmed": "red", "under conditions": "yellow"}
 _PROSE = 116  # a line of text at most
 _COMPARED = 43  # what paper, ours and difference take with their borders
 
@@ -38,7 +38,7 @@ def show(results: Results, stream: TextIO | None = None, plain: bool = False) ->
     if results.claims:
         console.print("\nClaims of the paper", style="bold")
         for c in results.claims:
-            _paragraph(console, Text.assemble((c.verdict, _VERDICTS.get(c.verdict, "")), f": {c.claim}"), c.figure)
+            _paragraph(console, Text.assemble((c.outcome, _OUTCOMES.get(c.outcome, "")), f": {c.claim}"), c.figure)
     for reason in results.skipped:
         console.print(f"skipped: {reason}", markup=False, soft_wrap=True)
 

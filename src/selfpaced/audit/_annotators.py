@@ -121,14 +121,7 @@ class AnnotatorAudit(AuditPage):
         return levels
 
     def suspects(self, n: int | None = None, *, all_rows: bool = False) -> Any:
-        """Return the votes to check, most suspicious first.
-
-        Parameters
-        ----------
-        n : int, optional
-            Number of votes at most.
-        all_rows : bool, default=False
-            Return the ranking of all votes instead of the two levels.
+        """Return the votes to check, most suspicious first; ``n`` and ``all_rows`` as in `LabelAudit.suspects`.
 
         Returns
         -------
@@ -188,7 +181,7 @@ class AnnotatorAudit(AuditPage):
         votes, people = len(self.votes.row), len(self.annotators)
         head = f"{plural(votes, 'vote')} by {plural(people, 'annotator')} on {plural(len(self.rows), 'row')}"
         unsure = int(np.sum(self.consensus_probability < 1 - SUSPECT / 2))
-        weight = "" if not self.model.scale else f" The model's log-probabilities count {self.model.scale:.2g} times."
+        weight = "" if not self.model.scale else f" The model's log-probabilities have weight {self.model.scale:.2g}."
         return "\n".join(
             [
                 f"{head}, {len(self.classes)} classes.{weight}",
@@ -225,7 +218,7 @@ class AnnotatorAudit(AuditPage):
 def audit_annotators(
     annotations: Any, pred_probs: Any = None, *, features: Any = None, classes: Any = None, cells: Any = None
 ) -> AnnotatorAudit:
-    """Find the true labels behind the votes of several annotators, and who is how often wrong.
+    """Estimate the true labels from several annotators, and the error rate of each annotator.
 
     Every annotator has a transition matrix, shrunk towards a common one as far as the annotators are alike. The
     probabilities of a model, if given, count as one more annotator, as strong as the votes support.

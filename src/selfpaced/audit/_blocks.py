@@ -17,19 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..assessment import Assessment
-from ..distributed import (
-    Block,
-    MappedTable,
-    Rows,
-    Sums,
-    assessed_blocks,
-    drawn,
-    from_dask,
-    is_dask,
-    spool,
-    suspect_frame,
-)
-from ..fitting import is_source
+from ..distributed.scratch import assessed_blocks, spool, suspect_frame
+from ..distributed.table import Block, MappedTable, Rows, Sums, drawn, from_dask
+from ..fitting import is_dask, is_source
 from ..inspection import issue_table, lists_in_words
 from ._inputs import SUM_ROUNDING, AuditInput, class_order, codes_among, warn_in_sample
 from ._labels import LabelAudit, paragraphs

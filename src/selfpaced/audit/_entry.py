@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Literal, overload
 
-from ..distributed import MemoryTable
+from ..distributed.table import MemoryTable
 from ..fitting import check_groups, check_weight
 from ._blocks import audit_blocks, fit_rows, in_blocks
 from ._inputs import AuditInput, check_in_sample, read_input, row_values, shown_cells
@@ -57,7 +57,7 @@ def audit_labels(
         frames, torch tensors.
         Or probabilities that come in blocks: a Dask array or data frame, an Arrow table, record-batch reader or
         dataset, names of files, or an iterator of batches. ``labels`` and ``sample_weight`` are then Dask collections,
-        or name a column. Of more than 100,000 rows, here and in memory, the label-noise model is fitted to a sample by
+        or name a column. Above 100,000 rows, here and in memory, the label-noise model is fitted to a sample by
         content; counts, shares and levels are those of all rows. Only the sample and sums over blocks come into memory.
     classes : array-like of shape (n_classes,), optional
         Label of every column. By default the columns of a data frame if they are labels, else the sorted labels.

@@ -201,8 +201,8 @@ def warn_in_sample(expected: float, found: int, n: int, certain: bool, stackleve
     if not certain and (expected < EXPECTED or found > IN_SAMPLE * expected):
         return False
     warnings.warn(
-        f"pred_probs look in-sample: {found} of {n} labels are contradicted, and the probabilities themselves "
-        f"expect {expected:.0f}. Wrong labels cannot be found this way. Use held-out probabilities, for example "
+        f"pred_probs look in-sample: they contradict {found} of {n} labels, although they imply about "
+        f"{expected:.0f} errors. Wrong labels cannot be found this way. Use held-out probabilities, for example "
         "cross_val_predict(model, X, y, method='predict_proba').",
         UserWarning,
         stacklevel=stacklevel,

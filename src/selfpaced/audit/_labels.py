@@ -37,7 +37,7 @@ class AuditPage:
         Parameters
         ----------
         path : path-like, default="audit.html"
-            Where to write.
+            File to write.
         title : str, optional
             Heading.
 
@@ -251,7 +251,7 @@ class LabelAudit(AuditPage):
         """What a reader must know to read the rest."""
         out = []
         if self.in_sample:
-            out.append("The probabilities look in-sample; use held-out ones, or wrong labels are not found.")
+            out.append("The probabilities look in-sample: wrong labels can be found only with held-out ones.")
         if self.n_unlabelled:
             out.append(f"{plural(self.n_unlabelled, 'row')} without a label: predicted, and left out of the fit.")
         if self.groups is not None:
@@ -261,7 +261,7 @@ class LabelAudit(AuditPage):
             out.append("Misfit of the model cannot be checked without features (features=).")
         elif self.noise.reference is not None:
             out.append(
-                "Nearest neighbours explain the labels better than the model: it misfits, and they are asked, too."
+                "The nearest rows explain the labels better than the model, which misfits; the estimate uses both."
             )
         if self.neighbours is not None and len(pairs := self.neighbours.duplicates(self.noise.codes)[0]):
             out.append(f"{plural(len(pairs), 'pair')} of near-duplicates with different labels (near_duplicates()).")

@@ -41,12 +41,11 @@ def _many(metavar: str, text: str) -> dict[str, Any]:
 
 _BUILT_IN = "a built-in table of an animal shelter with 20 %% wrong labels"
 _DECISIONS = "decisions.csv of selfpaced review or of the page, or a suspects.csv with the decision column filled in"
-_MODELS = ("auto", "logistic", "ridge", "boosting", "forest")
+_MODELS = ("auto", "logistic", "ridge", "boosting")
 _AUTO = """auto (default): logistic (or boosting, if it is far ahead) for classes; for values ridge or boosting, on the
 plain or a log scale, whichever predicts held-out rows better"""
 _TASK = "auto (default): text and few whole numbers are classes, other numbers are values"
 
-_EMBEDDINGS = "embeddings (.npy), to check for misfit and near-duplicates, and to give reasons"
 _FILES = "CSV or TSV file, also gzipped, or Parquet"
 DATA: Options = {"data": _text("DATA", f"{_FILES} (default: {_BUILT_IN})", nargs="?")}
 READING = {
@@ -75,7 +74,6 @@ MODEL = {
     ),
     "--groups": _text("COLUMN", "rows that belong together, such as visits of a patient; not used as a feature"),
     "--seed": _text("N", "random seed (default 0)", type=int, default=0),
-    "--jobs": _text("N", "number of parallel jobs", type=int),
 }
 LARGE = {
     "--memory": _text("SIZE", "read in pieces with about this much memory, such as 1GB"),

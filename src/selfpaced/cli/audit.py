@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .console import Console
 
-USAGE = "selfpaced audit DATA --label COLUMN [--probabilities COLUMNS] [--out OUT] [options]"
+USAGE = "selfpaced audit DATA --label COLUMN [--probabilities COLUMNS] [options]"
 DESCRIPTION = """\
 Find wrong labels from the held-out probabilities of any model, and list the
 rows to check.

@@ -21,7 +21,7 @@ Write a copy of the table with its likely errors dropped, flagged or relabelled.
 The input is never changed.
 
   --how drop     leave likely errors out (default)
-  --how flag     add the columns suspect (1 or 0), expected and noise_probability
+  --how flag     add columns suspect (1 or 0), expected and noise_probability
   --how relabel  replace the given label or value by the expected one
 
 All other cells of a text file are copied as they are.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +101,12 @@ def merged(
     return replace(table, frame=frame), merges, merges_in_words(merges, counts)
 
 
+def merges_in_words(merges: dict[str, str], counts: Mapping[str, int]) -> list[str]:
+    """Return a sentence for each merge."""
+    done = {label: f"merged into {other!r}" if other else "read as missing labels" for label, other in merges.items()}
+    return [f"{plural(counts[label], 'row')} of {label!r} {done[label]}" for label in merges]
+
+
 def merges_of(table: LoadedTable, args: argparse.Namespace, *, all_known: bool = True) -> dict[str, str]:
     """Return the labels that ``--merge-labels`` merges, and into which."""
     from selfpaced.tables import label_text, read_merges
@@ -112,12 +118,6 @@ def merges_of(table: LoadedTable, args: argparse.Namespace, *, all_known: bool =
         return read_merges(args.merge_labels, sorted(labels), all_known=all_known)
     except ValueError as error:
         raise UsageError(f"--merge-labels: {error}") from error
-
-
-def merges_in_words(merges: dict[str, str], counts: dict[str, int]) -> list[str]:
-    """Return a sentence for each merge."""
-    done = {label: f"merged into {other!r}" if other else "read as missing labels" for label, other in merges.items()}
-    return [f"{counts[label]:,} row{'s' * (counts[label] != 1)} of {label!r} {done[label]}" for label in merges]
 
 
 # --------------------------------------------------------------------------------------------------------- target
@@ -160,12 +160,12 @@ class Target:
         """Return further labels or values of the kind of these; NaN if a cell is no number."""
         if self.task == "regression":
             return _numbers(cells, self.written)
-        if self.values.dtype.kind not in "iu":
+        if self.values.dtype.kind != "i":
             return _labels(cells)
-        numbers = np.asarray(cells, dtype=float)
+        numbers = np.asarray(cells.to_numpy())
         if np.any(np.mod(numbers, 1)):
-            what = f"the target {self.name!r} holds whole numbers at first and others later: are they values?"
-            raise ValueError(what)
+            what = f"the target {self.name!r} holds whole numbers at first and others later"
+            raise UsageError(f"{what}: if they are values, use --task regression")
         return numbers.astype(np.int64)
 
 
@@ -190,7 +190,7 @@ def target_name(table: LoadedTable, args: argparse.Namespace) -> str:
 def find_target(table: LoadedTable, args: argparse.Namespace, console: Console) -> Target:
     """Return the target column, what kind of task it makes, and which rows have it."""
     from selfpaced.tables import TableError
-    from selfpaced.tables.cells import READABLE
+    from selfpaced.tables.cells import LARGEST_NUMBER, READABLE
 
     name = target_name(table, args)
     series = table.frame[name]
@@ -205,6 +205,9 @@ def find_target(table: LoadedTable, args: argparse.Namespace, console: Console) 
         console.warn(f"{count} no value in {name!r}{at}; left out of the fit")
     cells = series.iloc[rows]
     nested = {type(cell) for cell in cells if isinstance(cell, list | dict | np.ndarray)} if cells.dtype == "O" else ()
+    if args.task == "auto" and cells.dtype.kind == "M":
+        what = f"the target {name!r} holds dates, which are neither classes nor values: use --task or another column"
+        raise TableError(_where(table), what)
     for kind in nested:
         what = f"the target {name!r} must hold one label or value per row, got a {kind.__name__}"
         raise TableError(_where(table), what.replace("ndarray", "list"))
@@ -215,7 +218,7 @@ def find_target(table: LoadedTable, args: argparse.Namespace, console: Console) 
     if task == "classification":
         return Target(name, rows, _classes(cells, name), task)
     values = _numbers(cells, written)
-    known = np.isfinite(values)
+    known = np.abs(values) <= LARGEST_NUMBER
     if not known.all():
         bad, line = int(np.argmin(known)), table.lines.of([rows[int(np.argmin(known))]])
         cell = " ".join(str(cells.iloc[bad]).split())[:40]

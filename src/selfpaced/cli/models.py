@@ -16,7 +16,7 @@ from selfpaced.formatting import number, percent
 from .console import UsageError
 from .data import log_scale
 
-LINEAR, RIDGE, FLEXIBLE, FOREST = "logistic", "ridge", "boosting", "forest"
+LINEAR, RIDGE, FLEXIBLE = "logistic", "ridge", "boosting"
 _TASK = {LINEAR: "classification", RIDGE: "regression"}
 _NAMES = {LINEAR: "logistic regression", FLEXIBLE: "boosting", RIDGE: "ridge regression"}
 
@@ -68,7 +68,7 @@ def build(name: str, task: str, args: argparse.Namespace, categorical: list[int]
         model: Any = selfpaced.SelfPacedLinearRegression(alpha=1.0, random_state=args.seed)
     else:
         wrapper = selfpaced.SelfPacedClassifier if task == "classification" else selfpaced.SelfPacedRegressor
-        model = wrapper(_trees(name, task, args, categorical), random_state=args.seed)
+        model = wrapper(_boosting(task, args.seed, categorical), random_state=args.seed)
     if logged is None:
         return model
     to_log, from_log = log_scale(logged)
@@ -80,15 +80,11 @@ def paced(model: Any) -> Any:
     return getattr(model, "regressor_", model)
 
 
-def _trees(name: str, task: str, args: argparse.Namespace, categorical: list[int]) -> Any:
+def _boosting(task: str, seed: int, categorical: list[int], **rest: Any) -> Any:
     from sklearn import ensemble
 
-    classify = task == "classification"
-    if name == FOREST:
-        forest = ensemble.RandomForestClassifier if classify else ensemble.RandomForestRegressor
-        return forest(random_state=args.seed, n_jobs=args.jobs)
-    known: dict[str, Any] = {"random_state": args.seed, "categorical_features": categorical or None}
-    if classify:
+    known: dict[str, Any] = {"random_state": seed, "categorical_features": categorical or None, **rest}
+    if task == "classification":
         return ensemble.HistGradientBoostingClassifier(**known)
     return ensemble.HistGradientBoostingRegressor(**ROBUST, **known)
 
@@ -115,16 +111,11 @@ class Contender:
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """The model that was chosen, what it was compared with (nothing if there were too few rows), and on which rows.
-
-    For labels, ``gain`` is how many nats per row boosting is ahead of logistic regression, with its standard ``error``.
-    """
+    """The model that was chosen, what was compared (nothing if there were too few rows), and on how many rows."""
 
     model: str
     log: bool = False
     contenders: tuple[Contender, ...] = ()
-    gain: float = math.nan
-    error: float = math.nan
     rows: int = 0
 
     def sentence(self, target: str) -> str:
@@ -132,17 +123,15 @@ class ModelChoice:
         name = _NAMES[self.model].capitalize()
         if not self.contenders:
             return f"{name} is used: there are too few rows to compare it with boosting."
-        if math.isnan(self.gain):
-            chosen = next(c for c in self.contenders if (c.model, c.log_scale) == (self.model, self.log))
-            second = min((c for c in self.contenders if c.model != self.model), key=lambda one: one.figure)
-            needed = f"; boosting is used unless ridge regression is better by {percent(1 - RIDGE_AHEAD, 0)}"
-            return f"Typical error in {target}: {chosen}, {second}{needed if chosen.figure > second.figure else ''}."
-        better, worse = (_NAMES[kind] for kind in ((FLEXIBLE, LINEAR) if self.gain > 0 else (LINEAR, FLEXIBLE)))
-        why = "" if self.model == FLEXIBLE or self.gain <= 0 else "; boosting is used only if it is far ahead"
-        return (
-            f"{name} is used: on {self.rows:,} held-out rows the log-likelihood of {better} is above that of {worse} "
-            f"by {abs(self.gain):.3f} per row (standard error {self.error:.3f}){why}."
-        )
+        chosen = next(c for c in self.contenders if (c.model, c.log_scale) == (self.model, self.log))
+        others = [c for c in self.contenders if c.model != self.model]
+        if LINEAR in (self.model, others[0].model):
+            why = "; boosting is used only if it is far ahead" * (chosen.figure < others[0].figure)
+            what = f"mean log-likelihood of {self.rows:,} held-out labels"
+            return f"{name} is used: the {what} is {chosen}, {others[0]}{why}."
+        second = min(others, key=lambda one: one.figure)
+        needed = f"; boosting is used unless ridge regression is better by {percent(1 - RIDGE_AHEAD, 0)}"
+        return f"Typical error in {target}: {chosen}, {second}{needed if chosen.figure > second.figure else ''}."
 
     @property
     def data(self) -> dict[str, Any]:
@@ -182,7 +171,6 @@ def choose(encode: Encode, target: np.ndarray, task: str, seed: int, least: int 
 
 
 def _classes(encode: Encode, labels: np.ndarray, rows: np.ndarray, seed: int) -> ModelChoice:
-    from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import StratifiedKFold
 
@@ -190,7 +178,7 @@ def _classes(encode: Encode, labels: np.ndarray, rows: np.ndarray, seed: int) ->
     folds = list(StratifiedKFold(MODEL_FOLDS, shuffle=True, random_state=seed).split(rows, codes))
     folds = folds[: 1 if rows.size > HELD_OUT_ONCE else MODEL_FOLDS]
     tree, places = encode("tree", rows)
-    boosting = HistGradientBoostingClassifier(random_state=seed, categorical_features=places or None, **QUICK)
+    boosting = _boosting("classification", seed, places, **QUICK)
     plain = _likelihood(LogisticRegression(max_iter=1000), encode("linear", rows)[0], codes, folds)
     flexible = _likelihood(boosting, tree, codes, folds)
     gap = flexible - plain
@@ -200,7 +188,7 @@ def _classes(encode: Encode, labels: np.ndarray, rows: np.ndarray, seed: int) ->
     informed = unknown + flexible.mean() > FAR_AHEAD * max(unknown + plain.mean(), 0.0)
     contenders = (Contender(LINEAR, False, float(plain.mean())), Contender(FLEXIBLE, False, float(flexible.mean())))
     ahead = informed and gain > 2.0 * error
-    return ModelChoice(FLEXIBLE if ahead else LINEAR, False, contenders, gain, error, int(gap.size))
+    return ModelChoice(FLEXIBLE if ahead else LINEAR, False, contenders, int(gap.size))
 
 
 def _likelihood(model: Any, X: Any, codes: np.ndarray, folds: Folds) -> np.ndarray:
@@ -217,7 +205,6 @@ def _likelihood(model: Any, X: Any, codes: np.ndarray, folds: Folds) -> np.ndarr
 
 
 def _values(encode: Encode, values: np.ndarray, rows: np.ndarray, seed: int) -> ModelChoice:
-    from sklearn.ensemble import HistGradientBoostingRegressor
     from sklearn.model_selection import KFold
 
     from selfpaced import SelfPacedLinearRegression
@@ -226,7 +213,7 @@ def _values(encode: Encode, values: np.ndarray, rows: np.ndarray, seed: int) -> 
         : 1 if rows.size > HELD_OUT_ONCE else MODEL_FOLDS
     ]
     tree, places = encode("tree", rows)
-    boosting = HistGradientBoostingRegressor(**ROBUST, random_state=seed, categorical_features=places or None)
+    boosting = _boosting("regression", seed, places)
     models = {RIDGE: (SelfPacedLinearRegression(alpha=1.0), encode("linear", rows)[0]), FLEXIBLE: (boosting, tree)}
     tried = {
         name: [_tried(name, model, X, values, log, folds) for log in (False, True)]

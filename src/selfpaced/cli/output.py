@@ -64,7 +64,8 @@ def staged(folder: Path, names: list[str], console: Console, *, force: bool = Fa
                 _move(folder, Path(stage))
                 made = []
     except OSError as error:
-        error.filename = str(folder)  # the name of the hidden folder would not help
+        if error.filename is None or STAGE in str(error.filename):
+            error.filename = str(folder)  # the name of the hidden folder would not help
         raise
     finally:
         for parent in made:
@@ -202,18 +203,12 @@ def _write_text(frame: pd.DataFrame, text: IO[str], separator: str) -> None:
     arrow_csv.write_csv(table, text.buffer, options)  # type: ignore[attr-defined]
 
 
-def write_rows(rows: Iterable[list[str]], path: Path, separator: str, dialect: Dialect) -> int:
-    """Write records of text, made safe for spreadsheets, and return how many there are."""
+def write_rows(rows: Iterable[list[str]], path: Path, separator: str, dialect: Dialect) -> None:
+    """Write records of text."""
     from selfpaced.persistence import replacing
-    from selfpaced.tables.text import guarded
 
-    count = 0
     with replacing(path) as stream, _text(stream, format_of(path)[1], dialect.encoding) as text:
-        writer = csv.writer(text, delimiter=separator, lineterminator=dialect.newline)
-        for row in rows:
-            writer.writerow([guarded(cell) for cell in row])
-            count += 1
-    return count
+        csv.writer(text, delimiter=separator, lineterminator=dialect.newline).writerows(rows)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ examples:
   selfpaced predict run/model.skops new.csv > predictions.csv
   selfpaced predict run/model.skops new.parquet --out predictions.parquet
 
-A model file is opened only if all types in it belong to scikit-learn or selfpaced.
+A model file is opened only if all its types are of scikit-learn or selfpaced.
 """
 
 

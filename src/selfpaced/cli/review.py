@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import secrets
+import shlex
 import threading
 import webbrowser
 from http import HTTPStatus
@@ -73,13 +74,20 @@ def _next(name: str) -> str:
     return f"{stem}{int(name[len(stem) :] or 1) + 1}"
 
 
+def _data(metrics: Path) -> str:
+    """Return the table of a run as a word of a command, or DATA if it is not a file here."""
+    named = json.loads(metrics.read_text(encoding="utf-8")).get("data", "") if metrics.is_file() else ""
+    return shlex.quote(named) if named and Path(named).is_file() else "DATA"
+
+
 def _tell(folder: Path, file: object, console: Console) -> None:
     assert isinstance(file, DecisionFile)
     decided, total = len(file.decisions()), len(file.suspects)
     console.say(f"\n{decided:,} of {total:,} rows decided, {total - decided:,} undecided.")
     if decided:
-        console.say(f"Next: selfpaced clean DATA --decisions {file.path}")
-        console.say(f"  or: selfpaced fit DATA --decisions {file.path} --out {_next(folder.name)}")
+        data = _data(folder / "metrics.json")
+        console.say(f"Next: selfpaced clean {data} --decisions {file.path}")
+        console.say(f"  or: selfpaced fit {data} --decisions {file.path} --out {_next(folder.name)}")
     console.result({"decided": decided, "suspects": total, "file": str(file.path) if decided else None})
 
 
@@ -131,15 +139,14 @@ class DecisionFile:
             return self.decisions()
 
     def _write(self, records: list[dict[str, str]]) -> None:
-        from selfpaced.tables import Dialect
+        import pandas as pd
 
-        from .output import write_rows
+        from .output import write_frame
 
-        if not records:
+        if records:
+            write_frame(pd.DataFrame(records, columns=list(COLUMNS)).fillna(""), self.path)
+        else:
             self.path.unlink(missing_ok=True)
-            return
-        rows = [[record.get(name, "") for name in COLUMNS] for record in records]
-        write_rows([list(COLUMNS), *rows], self.path, ",", Dialect())
 
 
 def _records(path: Path) -> dict[str, dict[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,7 +49,7 @@ class Training:
     notices: tuple[str, ...] = ()
     merges: dict[str, str] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def findings(self) -> Findings:
         """The figures of the fit."""
         from selfpaced.inspection import Findings
@@ -81,6 +82,8 @@ class Training:
 
 def train(args: argparse.Namespace, console: Console) -> Training:
     """Read, correct, prepare, fit, and look for suspects."""
+    from sklearn.pipeline import Pipeline
+
     from selfpaced.tables import row_marks
 
     with console.step(f"reading {args.data or 'the built-in table'}"):
@@ -118,7 +121,7 @@ def train(args: argparse.Namespace, console: Console) -> Training:
             paced(model), features, given, table, threshold=args.threshold, undecided=undecided, parts=parts
         )
         found, too_few = _assessable(found, given, table, confirmed)
-    pipeline = joined(encoder, model)
+    pipeline = Pipeline([("table", encoder), ("model", model)])
     marks = tuple(row_marks(written, np.concatenate([found["row"], too_few["row"]]).astype(np.intp)))
     return Training(
         table,
@@ -156,12 +159,11 @@ class Encodings:
         encoder = self.encoder(kind)
         return encoder.fit_transform(self.frame.iloc[rows]), encoder.categorical_features_
 
-    def encoder(self, kind: str, n_components: int | None = None) -> TableEncoder:
+    def encoder(self, kind: str) -> TableEncoder:
         """An encoder that is not fitted yet."""
         from selfpaced.tables import TableEncoder
 
-        columns = {"categorical": self.categorical, "exclude": self.exclude, "decimal": self.decimal}
-        return TableEncoder(kind, **columns, n_components=n_components)  # type: ignore[arg-type]
+        return TableEncoder(kind, categorical=self.categorical, exclude=self.exclude, decimal=self.decimal)  # type: ignore[arg-type]
 
     def all(self, kind: str) -> tuple[TableEncoder, Any]:
         """The encoder, and the features of all rows: a data frame, or a sparse matrix if there is only text."""
@@ -204,7 +206,7 @@ def noticed(
     given: Target,
     args: argparse.Namespace,
     console: Console,
-    done: Sequence[str],
+    done: Sequence[str] = (),
     prefix: str = "",
 ) -> tuple[str, ...]:
     """What was done to the labels, and what checks of the labelled rows report; these change nothing."""
@@ -248,19 +250,12 @@ def check_classes(given: Target) -> None:
         )
 
 
-def joined(encoder: TableEncoder, model: Any) -> Any:
-    """One pipeline from raw table to prediction."""
-    from sklearn.pipeline import Pipeline
-
-    return Pipeline([("table", encoder), ("model", model)])
+def facts_of(target: Target, model: str, merges: dict[str, str]) -> dict[str, Any]:
+    """Return what the model file and ``metrics.json`` say about the target."""
+    return {"target": target.name, "task": target.task, "model": model, "merged_labels": merges}
 
 
-def facts_of(given: Target, model: str, merges: dict[str, str]) -> dict[str, Any]:
-    """Return what a model file says about the target it was fitted to."""
-    return {"target": given.name, "task": given.task, "model": model, "merged_labels": merges}
-
-
-def fit_facts(found: Findings, path: Sequence[Any], lam: float, encoder: TableEncoder) -> dict[str, Any]:
+def fit_facts(found: Findings, model: Any, encoder: TableEncoder) -> dict[str, Any]:
     """Return what ``metrics.json`` holds about any fit and the columns it uses."""
     from selfpaced import __version__
 
@@ -268,26 +263,26 @@ def fit_facts(found: Findings, path: Sequence[Any], lam: float, encoder: TableEn
     keys = ("label", "lam", "score", "spread", "mean_weight", "cost", "chosen")
     return {
         "selfpaced": __version__,
+        **asdict(found),
+        "lam": model.lam_,
+        "path": [{key: getattr(candidate, key) for key in keys} for candidate in model.path_],
         "columns": {name: encoder.names_of(kind) for name, kind in kinds.items()},
         "not_used": [{"column": name, "reason": reason} for name, reason in encoder.not_used_],
-        **asdict(found),
-        "lam": lam,
-        "path": [{key: getattr(candidate, key) for key in keys} for candidate in path],
     }
 
 
 def metrics(run: Training, console: Console) -> dict[str, Any]:
     """Return what ``metrics.json`` holds."""
     return {
-        **facts_of(run.target, run.model_name, run.merges),
-        **fit_facts(run.findings, run.model.path_, run.model.lam_, run.encoder),
         "data": str(run.table.path) if run.table.path is not None else "built-in",
+        **facts_of(run.target, run.model_name, run.merges),
         "rows": len(run.table.frame),
+        **fit_facts(run.findings, run.model, run.encoder),
         "model_choice": None if run.choice is None else run.choice.sentence(run.target.name),
         "models_compared": None if run.choice is None else run.choice.data,
         "log_scale": run.target.log,
-        "features": int(run.features.shape[1]),
         "mean_weight": float(np.mean(run.model.assessment_.weight)),
+        "features": int(run.features.shape[1]),
         "too_few_to_assess": {str(name): int(n) for name, n in run.too_few["given"].value_counts().items()},
         "notices": list(run.notices),
         "seconds": dict(console.seconds),

@@ -42,7 +42,7 @@ Floats = NDArray[Any]
 class SelfPacedMultiViewKMeans(
     ViewInput, AssessmentMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
 ):
-    r"""K-means over one or several views that trusts easy samples and views first, and the rest later or never.
+    r"""Robust k-means for one or several views, with a weight for every sample in every view.
 
     Minimises, over labels :math:`c_i` and centres, the latent loss of every sample in every view,
 
@@ -70,7 +70,7 @@ class SelfPacedMultiViewKMeans(
         ``"zscore"`` gives every column unit variance and then every view total variance one; ``"variance"`` only
         the latter; ``"unit-row"`` gives every sample length one in every view. ``"auto"`` chooses for every view by
         its form: unit rows, then total variance one, for counts and tf-idf (non-negative, mostly zeros), z-scores for
-        all others. Of three views or more, each then counts as far as its own clusters agree with those of the others.
+        all others. With three views or more, each counts as far as its own clusters agree with those of the others.
     embedding : {None, "spectral"}, default=None
         Cluster per-view and joint spectral embeddings of nearest-neighbour graphs instead of the views.
     n_neighbors : int, default=10
@@ -282,7 +282,7 @@ class SelfPacedMultiViewKMeans(
         )
 
     def predict(self, X: Any) -> NDArray[np.int32]:
-        """Cluster of every sample, from all of the views or some.
+        """Return the cluster of every sample, from all or some of the views.
 
         A dict may lack views, a list may hold None in their place, and a row of NaN is a view that the sample lacks.
         """
@@ -290,7 +290,7 @@ class SelfPacedMultiViewKMeans(
         return np.asarray(self._sweep(data, places).labels[0])
 
     def transform(self, X: Any) -> Floats:
-        """Latent loss of every sample in every cluster, mean over its views, (n, n_clusters).
+        """Return the latent loss of every sample in every cluster, a mean over its views, of shape (n, n_clusters).
 
         Its smallest entry is the predicted cluster, except far from every centre, where all entries are equal.
         """
@@ -308,7 +308,7 @@ class SelfPacedMultiViewKMeans(
         y: Any = None,  # noqa: ARG002
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """How much nearer samples are to their own centre than to the next: mean of 1 - latent loss / that of the next.
+        """Return the mean of 1 - (latent loss of a sample) / (its latent loss in the next cluster).
 
         Between 0 and 1, larger is better. Unlike the loss it does not just grow with the number of clusters, so that
         a search over it can compare them; 0 for a single cluster.
@@ -396,8 +396,8 @@ class SelfPacedMultiViewKMeans(
             self.termination_ = interrupted_sentence(found.trials[-1].label)
 
     def _reason(self, found: Clustering) -> str:
-        where = "it was asked for" if found.cost.rule is None else f"the end of the path at lam = {self.lam_:.4g}"
-        how = "settled" if found.converged else f"stopped by max_iter = {self.max_iter}"
+        where = "it was requested" if found.cost.rule is None else f"the end of the path at lam = {self.lam_:.4g}"
+        how = "converged" if found.converged else f"stopped by max_iter = {self.max_iter}"
         many = Count(self.n_clusters_, self.cluster_agreement_)
         return f"{many}{where}, best of {self.n_init} restarts by latent objective, {how} after {self.n_iter_} sweeps"
 
@@ -414,8 +414,9 @@ class SelfPacedMultiViewKMeans(
         if self.n_clusters_status_ == "unsure":
             best = self.cluster_agreement_[self.n_clusters_]
             warnings.warn(
-                f"the number of clusters is unsure: on {self.n_clusters_} clusters halves of the samples agree by only "
-                f"{best:.2f} (adjusted Rand index; clear clusters reach {EXCELLENT}); give n_clusters if you know it",
+                f"the number of clusters is unsure: with {self.n_clusters_} clusters, halves of the samples agree by "
+                f"only {best:.2f} (adjusted Rand index; clear clusters reach {EXCELLENT}). Give n_clusters if you "
+                "know it",
                 ConvergenceWarning,
                 stacklevel=4,
             )

@@ -3,12 +3,10 @@
 from selfpaced.datasets.noise import (
     flip_class_conditional,
     flip_in_region,
-    flip_instance_dependent,
     flip_near_border,
     flip_symmetric,
     outliers_leverage,
     outliers_one_sided,
-    outliers_symmetric,
 )
 from selfpaced.datasets.synthetic import cache_directory, make_low_rank, make_multiview_digits, make_shelter
 
@@ -16,7 +14,6 @@ __all__ = [
     "cache_directory",
     "flip_class_conditional",
     "flip_in_region",
-    "flip_instance_dependent",
     "flip_near_border",
     "flip_symmetric",
     "make_low_rank",
@@ -24,5 +21,4 @@ __all__ = [
     "make_shelter",
     "outliers_leverage",
     "outliers_one_sided",
-    "outliers_symmetric",
 ]

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
@@ -39,7 +38,7 @@ def flip_symmetric(y: ArrayLike, rate: float, *, random_state: _Seed = None) -> 
     noisy : ndarray of shape (n,)
         The labels with noise.
     flipped : ndarray of bool of shape (n,)
-        Where they differ from ``y``.
+        Which of them differ from ``y``.
 
     Examples
     --------
@@ -62,13 +61,11 @@ def flip_class_conditional(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels of any kind.
+    y, random_state
+        As in :func:`flip_symmetric`.
     rates : mapping or sequence
         Rate of each class: ``{label: rate}`` (absent classes keep their labels) or one rate per class in
         sorted order.
-    random_state : int, RandomState or None
-        Seed of the noise.
 
     Returns
     -------
@@ -85,52 +82,11 @@ def flip_class_conditional(
     return _shift(labels, classes, codes, np.concatenate(chosen), rng)
 
 
-def flip_instance_dependent(
-    X: ArrayLike, y: ArrayLike, rate: float, *, sharpness: float = 2.0, random_state: _Seed = None
-) -> _Noisy:
-    """Change labels more often on one side of a random direction of the standardised features.
-
-    Each sample's chance is ``rate`` times a logistic function of its random projection, normalised so that
-    the mean chance is ``rate``; it never exceeds 0.95.
-
-    Parameters
-    ----------
-    X : array-like of shape (n, d)
-        Features, which decide where the noise falls.
-    y : array-like of shape (n,)
-        Labels of any kind.
-    rate : float
-        Mean share of labels to change, in [0, 0.9].
-    sharpness : float, default=2.0
-        Slope of the logistic function; 0 makes the noise symmetric.
-    random_state : int, RandomState or None
-        Seed of the noise.
-
-    Returns
-    -------
-    noisy, flipped
-        As :func:`flip_symmetric`; the number flipped is random here.
-    """
-    labels, classes, codes = _coded(y)
-    if _rate(rate) > 0.9:
-        raise ValueError(f"rate must be at most 0.9 for instance-dependent noise, got {rate!r}")
-    rng = _seeded(random_state)
-    scaled = _standardised(X, labels.size)
-    projection = scaled @ rng.standard_normal(scaled.shape[1])
-    chance = expit(sharpness * projection / max(projection.std(), 1e-12))
-    # Clipping lowers the mean, so the factor is repeated until the mean is the rate asked for.
-    for _ in range(50):
-        chance = np.minimum(chance * (rate / max(chance.mean(), 1e-12)), 0.95)
-    return _shift(labels, classes, codes, np.flatnonzero(rng.random_sample(labels.size) < chance), rng)
-
-
-def flip_near_border(
-    X: ArrayLike, y: ArrayLike, rate: float, *, sharpness: float = 2.0, random_state: _Seed = None
-) -> _Noisy:
+def flip_near_border(X: ArrayLike, y: ArrayLike, rate: float, *, random_state: _Seed = None) -> _Noisy:
     """Change labels where the classes are hard to tell apart, as tired annotators do.
 
     The border is that of a logistic regression fitted to the standardised features and the labels as given.  A
-    sample's odds of being chosen fall off as ``exp(-sharpness * gap)``, where the gap between its two most probable
+    sample's odds of being chosen fall off as ``exp(-2 gap)``, where the gap between its two most probable
     classes, in log-odds, is counted in medians of all gaps; a chosen label moves to the more probable of the other
     classes.  Exactly ``round(rate * n)`` labels change.
 
@@ -138,14 +94,8 @@ def flip_near_border(
     ----------
     X : array-like of shape (n, d)
         Features, which decide where the border is.
-    y : array-like of shape (n,)
-        Clean labels of any kind.
-    rate : float
-        Share of labels to change, in [0, 1].
-    sharpness : float, default=2.0
-        How strongly the noise keeps to the border; 0 spreads it evenly.
-    random_state : int, RandomState or None
-        Seed of the noise.
+    y, rate, random_state
+        As in :func:`flip_symmetric`.
 
     Returns
     -------
@@ -162,8 +112,6 @@ def flip_near_border(
     (60, True)
     """
     labels, classes, codes = _coded(y)
-    if not sharpness >= 0.0:
-        raise ValueError(f"sharpness must be at least 0, got {sharpness!r}")
     count = round(_rate(rate) * labels.size)
     rng = _seeded(random_state)
     scaled = _standardised(X, labels.size)
@@ -171,7 +119,7 @@ def flip_near_border(
     two = np.sort(scores, axis=1)[:, -2:]
     gap = two[:, 1] - two[:, 0]
     # The largest of odds times Gumbel noise are a draw without replacement (Efraimidis and Spirakis, 2006).
-    odds = -sharpness * gap / max(float(np.median(gap)), np.finfo(float).tiny)
+    odds = -2.0 * gap / max(float(np.median(gap)), np.finfo(float).tiny)
     chosen = np.argsort(-(odds + rng.gumbel(size=labels.size)), kind="stable")[:count]
     scores[np.arange(labels.size), codes] = -np.inf
     flipped = np.zeros(labels.size, dtype=bool)
@@ -191,14 +139,12 @@ def flip_in_region(
     ----------
     X : array-like of shape (n, d)
         Features, which decide where the region is.
-    y : array-like of shape (n,)
-        Clean labels of any kind.
     rate : float, default=0.5
         Probability of a change within the region, in [0, 1].
     share : float, default=0.3
         Share of the samples in the region, in [0, 1].
-    random_state : int, RandomState or None
-        Seed of the noise.
+    y, random_state
+        As in :func:`flip_symmetric`.
 
     Returns
     -------
@@ -248,17 +194,6 @@ def outliers_one_sided(
     return _moved(target, chosen, shift)
 
 
-def outliers_symmetric(
-    y: ArrayLike, rate: float, *, size: float = 10.0, random_state: _Seed = None
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Add normal noise of ``size`` standard deviations of ``y`` to a share of the targets, both ways.
-
-    Parameters and returns as :func:`outliers_one_sided`.
-    """
-    target, rng, chosen = _chosen(y, rate, size, random_state)
-    return _moved(target, chosen, size * _scale(target) * rng.standard_normal(chosen.size))
-
-
 def outliers_leverage(
     X: ArrayLike,
     y: ArrayLike,
@@ -273,15 +208,10 @@ def outliers_leverage(
     Parameters
     ----------
     X : array-like of shape (n, d)
-    y : array-like of shape (n,)
-    rate : float
-        Share of rows to replace, in [0, 1].
+    y, rate, size, random_state
+        As in :func:`outliers_one_sided`; ``size`` is how far the cluster's targets are off.
     distance : float, default=5.0
         Distance of the cluster from the mean, in standard deviations, along the first feature.
-    size : float, default=10.0
-        Shift of the cluster's targets, in standard deviations of ``y``.
-    random_state : int, RandomState or None
-        Seed of the outliers.
 
     Returns
     -------

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..assessment import UNLIKELY, Assessment, Labels, Values, look_by_residuals, look_by_share
+from ..formatting import percent
 from ..label_noise import NoiseModel, fit_channel, logits_from_proba, one_rate_likelihood
 from ..robust import residual_scale
 from ..selection import Candidate, Decision, Trial, path_of, plain_or_paced, sentence
@@ -38,7 +39,7 @@ class LabelNoiseModel:
     def of(cls, classes: Any, rows: Block, said: Any) -> LabelNoiseModel:
         """Estimate it from predictions of unseen rows."""
         channel = fit_channel(logits_from_proba(said), rows.y, sample_weight=rows.weight, noiseless=True)
-        why = "" if channel.interval[0] > 0 else "held-out labels do not plainly show that any are wrong"
+        why = "" if channel.interval[0] > 0 else "no label noise detected in held-out labels"
         diagnosis = Labels(classes, rows.y, logits_from_proba(said), channel)
         share = float(np.average(diagnosis.support < UNLIKELY, weights=rows.weight))
         return cls(classes, channel, why, look=look_by_share(diagnosis.evidence, share))
@@ -91,7 +92,7 @@ class ValueNoiseModel:
         residuals = rows.y - said
         sigma = residual_scale(residuals, rows.weight)
         found = assess_values(rows.y, said, sigma, X=rows.X, sample_weight=rows.weight)
-        words = ("no value is beyond every explanation", found.sentence)
+        words = ("no gross errors detected", found.sentence)
         why = "" if np.any(found.wrong > EVEN_ODDS) else "; ".join(part for part in words if part)
         return cls(found, why, look=look_by_residuals(residuals))
 
@@ -118,11 +119,12 @@ class ValueNoiseModel:
         before, after = rows.y - plain, rows.y - paced
         trusted = self.assessment.trusted
         trials = [Trial(math.inf, "plain", -np.abs(before) * trusted)]
-        trials.append(Trial(self.lam, "the model without gross rows", -np.abs(after) * trusted))
+        trials.append(Trial(self.lam, "the model without gross errors", -np.abs(after) * trusted))
         if nearest([after], before, self.assessment, rows.weight) is None:
-            return trials, Decision(0, "the model without gross rows is not better on the others")
+            return trials, Decision(0, "without gross errors, the model does not predict the other rows better")
         share = float(np.average(~trusted, weights=rows.weight))
-        return trials, Decision(1, f"{100 * share:.1f} % of the rows are grossly wrong, and it is better on the others")
+        grossly = f"{percent(share, 1)} of the rows are grossly wrong"
+        return trials, Decision(1, f"{grossly}, and it predicts the others better")
 
     def assessed(self, block: Block, said: Any) -> Assessment:
         """The assessment of rows by predictions of them."""

@@ -102,9 +102,9 @@ class _CrossFitWrapper(BaseEstimator):
         Parameters
         ----------
         X : DaskTable, dask array or dask DataFrame
-            Rows; a table holds its labels or values. Features may be missing where the wrapped estimator takes that.
+            Rows; a table holds its labels or values. Features may be missing if the wrapped estimator takes that.
         y, sample_weight : dask array or Series, or str
-            As :func:`selfpaced.dask.table` takes them; not where X is a table.
+            As :func:`selfpaced.dask.table` takes them; not if X is a table.
 
         Returns
         -------
@@ -288,7 +288,7 @@ class CrossFitRegressor(RegressorMixin, _CrossFitWrapper):
     noise_model_ : ValueNoiseModel
         The assessment, and whether rows were weighed by it.
     lam_ : float
-        0.5, the probability of being wrong from which on rows mostly are, where they were weighed; ``inf`` is the plain
+        0.5, the probability of being wrong from which on rows mostly are, if they were weighed; ``inf`` is the plain
         model.
     """
 

@@ -34,7 +34,7 @@ def collection_frame(model: Any, X: Any, y: Any, listing: Listing) -> Any:
     """Rows of a table in the form of ``listing``, or of collections, which are read to number them, and then again."""
     if isinstance(X, DaskTable):
         if y is not None:
-            raise ValueError("y must be None where X is a table: it holds them")
+            raise ValueError("y must be None if X is a table, which holds it")
         return table_frame(model, X, listing)
     X = columns_of(model, X, y)
     wrapped, labels = hasattr(model, "assessments"), hasattr(model, "classes_")

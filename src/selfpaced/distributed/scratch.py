@@ -120,7 +120,7 @@ class ScratchTable(CountedPasses, AbstractContextManager["ScratchTable"]):
                 column.write(values)
         except OSError as error:  # the files have no name that it could tell
             where = f"the scratch file in {str(self.folder)!r} cannot be written: {error.strerror}"
-            raise OSError(error.errno, f"{where}; choose another folder (scratch)") from error
+            raise OSError(error.errno, f"{where}; choose another folder (scratch)", str(self.folder)) from error
         codes = np.zeros(len(block.y), dtype=np.intp) if self.labels is None else block.y
         self.mass += np.bincount(codes, block.weight, minlength=len(self.mass))
         self.n += len(codes)
@@ -217,7 +217,7 @@ def spool(
     source : pyarrow dataset, polars LazyFrame, iterator of batches, or names of files
         Batches are frames or Arrow tables of numbers, or tuples ``(X, y)`` or ``(X, y, weight)`` of arrays.
     target : str, optional
-        Column of labels or values; not where batches are tuples.
+        Column of labels or values; not if batches are tuples.
     weight : str, optional
         Column of weights.
     labels : bool, default=True
@@ -269,7 +269,7 @@ def opened(
             raise ValueError(f"{name} must be None if X is a table of blocks: it is for rows in memory only")
     if isinstance(X, Table):
         if y is not None or sample_weight is not None:
-            raise ValueError("y and sample_weight must be None where X is a table: it holds them")
+            raise ValueError("y and sample_weight must be None if X is a table, which holds them")
         if (X.classes is None) == labels:
             asked, found = ("labels", "values") if labels else ("values", "labels")
             raise ValueError(f"X must be a table of {asked}, got one of {found}")
@@ -277,7 +277,7 @@ def opened(
         return
     for name, value in (("y", y), ("sample_weight", sample_weight)):
         if value is not None and not isinstance(value, str):
-            raise ValueError(f"{name} must name a column where X comes in batches, got {type(value).__name__}")
+            raise ValueError(f"{name} must name a column if X comes in batches, got {type(value).__name__}")
     with spool(X, y, weight=sample_weight, labels=labels) as table:
         yield table
 
@@ -295,7 +295,7 @@ def write_suspects(
     Parameters
     ----------
     model : fitted estimator
-        Of the table, or of another with the same columns.
+        Model of the table, or of another with the same columns.
     table : ScratchTable
         The rows.
     path : path-like

@@ -21,7 +21,6 @@ from .blocks import CountedPasses, Facts, classes_of, joined, starts_of
 from .spark_packing import PACKED, RESULT, Place, Shape, gather, merge, pack, pick, run
 from .table import Block, Rows
 
-SPARK_BLOCK_BYTES = 1 << 25  # cost: of the features of a block: few calls, and several fit into an executor's memory
 ONE_PLACE_ROWS = 50_000  # cost: up to which rows lie in one place, in the order of their ids, as they would in memory
 FEW_PARTS = 64  # cost: partitions whose answers come here one by one; more are added up first
 
@@ -48,7 +47,7 @@ class SparkTable(CountedPasses, AbstractContextManager["SparkTable"]):
     labels : bool, default=True
         Whether the target holds labels, and not values.
     block_bytes : int, default=2**25
-        Bytes of the features of a block, at least; several blocks must fit into the memory of an executor.
+        Bytes of the features of a block, at least: few calls, and several blocks fit into the memory of an executor.
 
     Attributes
     ----------
@@ -67,7 +66,7 @@ class SparkTable(CountedPasses, AbstractContextManager["SparkTable"]):
         id: str | None = None,
         *,
         labels: bool = True,
-        block_bytes: int = SPARK_BLOCK_BYTES,
+        block_bytes: int = 2**25,
     ) -> None:
         if not hasattr(frame, "mapInArrow"):
             raise TypeError(f"frame must be a data frame of Spark, got {type(frame).__module__}.{type(frame).__name__}")

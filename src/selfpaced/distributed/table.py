@@ -48,20 +48,20 @@ class Sums(tuple[Any, ...]):
 
 @runtime_checkable
 class Table(Protocol):
-    """Rows in blocks, numbered from 0 in an order that stays; the same model comes of them wherever they lie.
+    """Rows in blocks, numbered from 0 in a fixed order; the fitted model does not depend on where they are.
 
     Attributes
     ----------
     n, n_features : int
         Rows and features.
     dtype : dtype
-        Of the features.
+        Type of the features.
     names : sequence of str or None
-        Of the features.
+        Names of the features.
     classes : ndarray or None
-        The labels, sorted, where blocks hold their codes; None where they hold values.
+        The labels, sorted, if blocks hold their codes; None if they hold values.
     mass : ndarray
-        Weight of the rows of every class; one number where they have values.
+        Weight of the rows of every class; one number if they have values.
     """
 
     n: int
@@ -253,7 +253,7 @@ class ContentSample:
 
     @property
     def sample_weight(self) -> Array | None:
-        """What each row stands for, None where that is one row throughout; rows of rare classes, of which more are
+        """What each row stands for, None if that is one row throughout; rows of rare classes, of which more are
         here than their share, stand for less.
         """
         beyond = np.zeros(len(self.keys), dtype=bool) if self.complete else self.keys > self.limit
@@ -310,7 +310,7 @@ def _candidates(keys: Keys, codes: Rows, size: int, ceiling: Any) -> Rows:
 
 
 def _enough(keys: Keys, size: int) -> Any:
-    """A key up to which there are so many distinct ones; None where there are not."""
+    """A key up to which there are so many distinct ones; None if there are not."""
     asked = size
     while asked < len(keys):
         limit = np.partition(keys, asked)[asked]

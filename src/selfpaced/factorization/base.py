@@ -63,7 +63,7 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         Parameters
         ----------
         X : array-like with NaN for missing, masked array, SciPy sparse, pandas or polars frame, or triplets
-            Of a sparse matrix the stored entries are the observed ones, stored zeros included. Triplets are a tuple
+            In a sparse matrix, stored entries are observed, stored zeros included. Triplets are a tuple
             ``(rows, columns, values)`` of three one-dimensional arrays.
         y : ignored
         mask : bool array-like, optional
@@ -104,7 +104,7 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         return self.fit(X, y, **fit_params)._coordinates()
 
     def transform(self, X: Any, *, mask: Any = None) -> Floats:
-        """Factors of new rows, fitted robustly with the components held fixed.
+        """Return the factors of new rows, fitted robustly with the components held fixed.
 
         Parameters
         ----------
@@ -117,14 +117,14 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         Returns
         -------
         ndarray of shape (n_rows, rank_), or (n_rows, rank_ + 1)
-            The last column is the row's own mean, where rows have one. A row without any entry gets zeros: the prior.
+            The last column is the row's own mean, if rows have one. A row without any entry gets zeros: the prior.
         """
         check_is_fitted(self)
         observed = observe(self, X, mask=mask, reset=False)
         return self._rows(observed.matrix)
 
     def inverse_transform(self, X: ArrayLike) -> Floats:
-        """The rows that factors (and their means, as ``transform`` gives them) stand for."""
+        """Return the rows of given factors (and of their means, as ``transform`` returns them)."""
         check_is_fitted(self)
         width = self._n_features_out
         factors = check_array(X, dtype=(np.float64, np.float32), ensure_min_features=min(width, 1))
@@ -135,7 +135,7 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         return np.asarray(U @ V.T)
 
     def reconstruct(self, rows: ArrayLike | None = None, columns: ArrayLike | None = None) -> Floats:
-        """The fitted matrix at the entries (rows[k], columns[k]), or all of it.
+        """Return the fitted matrix at the entries (rows[k], columns[k]), or all of it.
 
         Parameters
         ----------
@@ -158,12 +158,12 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         return self._at(U, V, left, right)
 
     def predict(self, rows: Any, columns: Any = None) -> Floats:
-        """The expected values of entries, seen or not.
+        """Return the expected values of entries, observed or not.
 
         Parameters
         ----------
         rows, columns : array-like
-            Broadcast against each other: labels, where the model was fitted to a long frame or a frame with labels,
+            Broadcast against each other: labels, if the model was fitted to a long frame or a frame with labels,
             else positions. Rows and columns that the model does not know, or has seen no entry of, get the mean;
             without means in the model that of a usual row or column. Without ``columns``, ``rows`` are whole rows as
             ``transform`` takes them, and come back as the model expects them.
@@ -209,7 +209,7 @@ class Factorization(AssessmentMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         return out.reshape(left.shape)
 
     def score(self, X: Any, y: Any = None, *, mask: Any = None) -> float:  # noqa: ARG002
-        """How well entries are predicted from the other entries of their row: at most 1, larger is better.
+        """Return how well entries are predicted from the other entries of their row: at most 1, larger is better.
 
         Every row's entries are split into two halves, and each half is predicted from factors fitted to the other.
         The score is 1 - median(abs(error)) / median(abs(entry - median entry)), so that outliers among the entries

@@ -16,13 +16,25 @@ from ..robust import ScaleStop, noise_scale
 from ..selection import Candidate, Decision, path_of, sentence
 from ..solver import Callback
 from .base import Factorization
-from .engine import HELD_OUT_ENTRIES, NO_MEANS, Engine, Levels, Means, WeightedSolve, from_csr, resolve
+from .engine import (
+    HELD_OUT_ENTRIES,
+    NO_MEANS,
+    SCALE_ENTRIES,
+    Engine,
+    Levels,
+    Means,
+    WeightedSolve,
+    from_csr,
+    grid_of,
+    resolve,
+)
 from .inputs import Observed
-from .rank import MEANS_ONLY, NOT_CHECKED, RECOVERED, UNRELIABLE, FormChoice, choose_form, fit_quality
-from .residuals import fit_cell_errors
+from .rank import MEANS_ONLY, NOT_CHECKED, RECOVERED, UNRELIABLE, FormChoice, choose_form, fit_quality, thinned
+from .residuals import fit_cell_errors, gains, odd_raters, relative_gains
 from .solve import FactorRun, Recipe, Solver
 from .start import RIDGE_END, SMOOTHING, centred, random_factors
 
+REFITS = 2  # a choice: fits against raters who push columns, see benchmarks/factorization.py, part attacks
 LEAST_ROW_WEIGHT = 1e-3  # numerical safety: of the usual weight; rows without weight would count as missing
 
 
@@ -115,7 +127,7 @@ class PRMF(Factorization):
         levels, side = centre.levels, centre.entries.by_row
         del solver, centre
         self._keep(run, engine, side, observed, levels)
-        reason = f"it was asked for; {self.n_iter_} sweeps, rank {self.rank_}, noise scale {self.scale_:.3g}"
+        reason = f"it was requested; {self.n_iter_} sweeps, rank {self.rank_}, noise scale {self.scale_:.3g}"
         self.path_ = path_of(run.trials, Decision(0, reason))
         self.termination_ = sentence(run.trials, Decision(0, reason))
         if run.interrupted:
@@ -182,28 +194,29 @@ class SelfPacedMF(Factorization):
         signs, means taken off), which makes it free of units. "auto" takes 0.005 unless a stronger one predicts the
         held-out entries better. Means are not penalised.
     init : {"warm", "random"}, default="warm"
-        Where the path starts: at the L1 factorization, or at random factors (the honest comparison, not advised).
+        Start of the path: the L1 factorization, or random factors (for comparisons; not advised).
     rescue : bool, default=True
         Whether starved rows and columns are refitted.
     polish : int or bool, default=8
-        Least-squares sweeps at the end, up to four times as many as long as the noise scale falls; 0 where outliers are
+        Least-squares sweeps at the end, up to four times as many as long as the noise scale falls; 0 if outliers are
         hardly larger than the noise.
     warm_sweeps : int, default=28
         Sweeps of the warm start.
     max_sweeps : int, default=200
-        Where a path without a stop of its own ends, with a warning.
+        Number of sweeps after which a path without a stop of its own ends, with a warning.
     tol : float, default=1e-4
         Relative change of the residuals at which the last pace has converged (for pacings that end by themselves).
-    reweight_rows : int, default=0
-        Fits to add, in each of which every row counts by its ``row_gain_`` over the usual one, 1 at most. 2 are
-        advised against raters who push items; each takes as long as the first fit.
+    reweight_rows : int or "auto", default="auto"
+        Fits to add, in each of which every row counts by its ``row_gain_`` over the usual one, 1 at most: against
+        raters who push items. Each takes as long as the first fit. "auto" adds 2 to ratings (``bounds`` are given, or
+        values in equal steps) if some column has twice as many rows of less than half the usual gain as others have.
     bounds : tuple of two floats, optional
         The range of the values, such as ``(1, 5)``: :meth:`predict` stays within it.
     max_rank : int, optional
         The largest rank that "auto" looks for; by default what the entries of a usual row or column can support, 64 at
         most. A rank that comes out as large as this is a warning.
     backend : {"auto", "numba", "numpy"}, default="auto"
-        "auto" uses numba where it is installed. Both give the same result.
+        "auto" uses numba if it is installed. Both give the same result.
     n_jobs : int, optional
         Threads of the compiled kernels; None is 1, -1 all cores. The result does not depend on it.
     callback : callable, optional
@@ -224,7 +237,7 @@ class SelfPacedMF(Factorization):
         Which means are part of the model.
     mean_ : float
     row_means_, column_means_ : ndarray of shape (n_rows,) and (n_columns,)
-        How far every row and column is above or below ``mean_``; zeros where they are no part of the model.
+        How far every row and column is above or below ``mean_``; zeros if they are no part of the model.
     quality_ : {"recovered", "means only", "unreliable", "not checked"}
         Compares held-out predictions of a converged fit with those of the means: the components predict better; they
         do not; or independent fits disagree. "not checked" if rank, ridge and center were all given, or if there are
@@ -302,7 +315,7 @@ class SelfPacedMF(Factorization):
         warm_sweeps: int = 28,
         max_sweeps: int = 200,
         tol: float = 1e-4,
-        reweight_rows: int = 0,
+        reweight_rows: int | str = "auto",
         bounds: tuple[float, float] | None = None,
         max_rank: int | None = None,
         backend: str = "auto",
@@ -333,11 +346,29 @@ class SelfPacedMF(Factorization):
 
     def _fit_entries(self, recipe: Recipe, rank: int | None, observed: Observed) -> list[str]:
         doubts = self._fit_once(recipe, rank, observed)
-        for _ in range(self.reweight_rows):
-            doubts = self._fit_once(recipe, rank, self._weighted_by_gain(observed))
+        more = self.reweight_rows
+        if isinstance(more, str):
+            more = REFITS if self._pushed(observed) else 0
+        for done in range(1, more + 1):
+            doubts = self._fit_once(recipe, rank, self._weighted_by_gain(observed), done)
         return doubts
 
-    def _fit_once(self, recipe: Recipe, rank: int | None, observed: Observed) -> list[str]:
+    def _pushed(self, observed: Observed) -> bool:
+        """Whether these are ratings, and raters of some column are less well predicted than others; by some rows."""
+        matrix, weights = observed.matrix, observed.sample_weight
+        if self.bounds is None and grid_of(matrix.data[:: max(matrix.data.size // SCALE_ENTRIES, 1)]) is None:
+            return False
+        if matrix.data.size <= SCALE_ENTRIES:
+            return odd_raters(self._side, self.row_gain_, self.n_features_in_)
+        size = max(matrix.shape[0] * SCALE_ENTRIES // matrix.data.size, 1)
+        drawn = np.sort(np.random.default_rng(self._seed).choice(matrix.shape[0], size, replace=False))
+        side = from_csr(*thinned(matrix, weights, drawn, np.arange(matrix.shape[1])), both=False).by_row
+        rows, columns = self._lines()
+        some = replace(rows, factors=rows.factors[drawn], means=rows.means[drawn])
+        found = gains(side, some, columns, self.mean_, self.scale_, self._seed)
+        return odd_raters(side, found, matrix.shape[1])
+
+    def _fit_once(self, recipe: Recipe, rank: int | None, observed: Observed, again: int = 0) -> list[str]:
         """Choose the form, walk the path and set the fitted attributes."""
         engine, means = resolve(self.backend, self.n_jobs), self._means()
         with Progress(self, total=self.warm_sweeps + 11 + recipe.polish).running() as progress:
@@ -361,14 +392,11 @@ class SelfPacedMF(Factorization):
         self._remember(solver)
         del solver, centre  # the entries by column go before the weights come: peak memory
         held_out = 0.0 if choice is None else fit_cell_errors(choice.form.errors).scale
-        return self._tell(run, choice, self._keep(run, engine, side, observed, levels, held_out))
+        return self._tell(run, choice, self._keep(run, engine, side, observed, levels, held_out), again)
 
     def _weighted_by_gain(self, observed: Observed) -> Observed:
         """The entries, those of rows of less than the usual gain with less weight."""
-        usual = float(np.nanmedian(self.row_gain_))
-        if usual <= 0:  # the model predicts usual rows no better than their means: it cannot tell rows apart
-            return observed
-        share = np.clip(np.nan_to_num(self.row_gain_ / usual, nan=1.0), LEAST_ROW_WEIGHT, 1.0)
+        share = np.maximum(relative_gains(self.row_gain_), LEAST_ROW_WEIGHT)
         weight = np.repeat(share, np.diff(observed.matrix.indptr)).astype(observed.matrix.dtype)
         given = observed.sample_weight
         return replace(observed, sample_weight=weight if given is None else given * weight)
@@ -385,7 +413,7 @@ class SelfPacedMF(Factorization):
         rng = np.random.default_rng([self._seed, 1])
         return choose_form(engine, (observed.matrix, observed.sample_weight), form, self.max_rank, rng)
 
-    def _tell(self, run: FactorRun, choice: FormChoice | None, outliers: int) -> list[str]:
+    def _tell(self, run: FactorRun, choice: FormChoice | None, outliers: int, refits: int) -> list[str]:
         """Set path, quality and closing sentence; returns what is to be warned of."""
         quality = None
         self.quality_ = NOT_CHECKED
@@ -396,7 +424,7 @@ class SelfPacedMF(Factorization):
         found = "found" if self.rank == "auto" else "given"
         own = "rows and columns" if self.center_ == "both" else self.center_
         where = "" if math.isinf(run.lam) else f"at lam = {run.lam:.4g} "
-        again = f", the last of {self.reweight_rows + 1} fits" if self.reweight_rows else ""
+        again = f", the last of {refits + 1} fits" if refits else ""
         counts = (
             f"Likely errors: {outliers}; rows and columns refitted: {self.n_rescued_}; sweeps: {self.n_iter_}{again}"
         )
@@ -413,14 +441,12 @@ class SelfPacedMF(Factorization):
             raise_interrupted(self)
         doubts = []
         if not run.converged:
-            doubts.append(
-                f"the path did not come to its end: {run.reason}; the default pace, or more max_sweeps, may help"
-            )
+            doubts.append(f"the path ended early: {run.reason}; use the default pace, or raise max_sweeps")
         if quality is not None and quality.status != RECOVERED:
             doubts.append(f"{quality}: {_ADVICE[quality.status]}")
         if choice is not None and choice.at_cap:
             doubts.append(
-                f"the rank found, {self.rank_}, is the largest that was looked for: give a larger max_rank, or the rank"
+                f"the chosen rank, {self.rank_}, is the largest that was tried: raise max_rank, or give the rank"
             )
         return doubts
 
@@ -438,7 +464,7 @@ class SelfPacedMF(Factorization):
 
     def _recipe(self) -> Recipe:
         if self.init == "random" and self.rank == "auto":
-            raise ValueError("init='random' needs a rank: the warm start is what finds it, got rank='auto'")
+            raise ValueError("rank must be a number if init='random': the warm start finds the rank; got 'auto'")
         polish = 8 if self.polish is True else self.polish
         return Recipe(
             regularizer=get(self.regularizer),

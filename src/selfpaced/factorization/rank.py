@@ -22,7 +22,6 @@ from .start import RIDGE_END, RIDGE_RANK, Centred, centred, lever, low_scale, re
 # Measured by benchmarks/factorization.py, parts offsets, quality, ratings and cost.
 RIDGE_SHARES = (RIDGE_RANK, 0.1, 0.03, RIDGE_END)  # ridges compared, as shares of the bound
 RANK_SWEEPS = 3  # per rank and ridge
-CLOSE = 0.3  # standard errors within which the smaller rank is taken; at 1 ranks come out too small
 FIRST_WIDTH = 12  # ranks looked at first; doubled while the best is not well inside
 CLEAR = 2.0  # a singular value this many times the next one shows the rank
 LARGE_REST = 0.12  # of what the means leave: more is left where components are lost, or where there are none
@@ -206,21 +205,15 @@ class FormSearch:
         return max(self.scores(attempts), key=_mean).fit  # type: ignore[no-any-return]
 
     def pick(self, attempts: list[FormFit]) -> FormFit:
-        """The smallest rank that is as good as the best, and there the smallest ridge.
+        """The best attempt, or the means alone if they are within a standard error of it.
 
         A rank that shows in the singular values is taken unless the held-out entries contradict it.
         """
         trials = self.scores(attempts)
         best = max(trials, key=_mean)
-        near = [t for t in trials if t is best or gap(best, t).z <= (CLOSE if t.fit.rank else 1.0)]
-        rank = min(trial.fit.rank for trial in near)
-        possible = [t for t in trials if t.fit.rank in self.shown and gap(best, t).z <= WORTH]
-        if rank and possible:
-            near, rank = possible, max(possible, key=_mean).fit.rank
-        same = [trial for trial in near if trial.fit.rank == rank]
-        if best.fit.ridge >= RIDGE_SHARES[1]:  # the ridge is what regularizes
-            return max(same, key=_mean).fit  # type: ignore[no-any-return]
-        return min(same, key=lambda trial: trial.fit.ridge).fit  # type: ignore[no-any-return]
+        alone = [t for t in trials if not t.fit.rank and gap(best, t).z <= 1.0]
+        shown = [t for t in trials if t.fit.rank in self.shown and gap(best, t).z <= WORTH]
+        return max(alone or shown or trials, key=_mean).fit  # type: ignore[no-any-return]
 
     def without_means(self, centre: Centred, start: FormFit) -> FormFit:
         """As many components without means: those found beside the means, or the largest of all, means included."""

@@ -191,6 +191,21 @@ def gains(side: Side, rows: FittedLines, columns: FittedLines, mean: float, scal
     return np.asarray(found / (left / count)) if left > 0 else np.where(np.isnan(found), np.nan, 0.0)
 
 
+def relative_gains(found: Floats) -> Floats:
+    """Gains over the usual one, between 0 and 1; 1 where there are none, or where rows cannot be told apart by them."""
+    usual = float(np.nanmedian(found))
+    return np.asarray(np.clip(np.nan_to_num(found / usual, nan=1.0), 0.0, 1.0)) if usual > 0 else np.ones(found.size)
+
+
+def odd_raters(side: Side, found: Floats, n_columns: int) -> bool:
+    """Whether some column has twice as many rows of less than half the usual gain as others, and not by chance."""
+    odd = (relative_gains(found) < 0.5)[side.row_of()]
+    counts, odds = (np.bincount(side.indices, weight, n_columns) for weight in (None, odd))
+    chance = stats.binom.sf(odds - 1, counts, odd.mean())
+    unlike = odds > 2 * odd.mean() * counts
+    return bool(chance[unlike].min(initial=1.0) * n_columns < ndtr(-OUTLIER_Z))
+
+
 def left_out_rows(
     side: Side, rows: FittedLines, columns: FittedLines, mean: float, scale: float, seed: int
 ) -> Iterator[tuple[int, Floats, Floats, Floats]]:

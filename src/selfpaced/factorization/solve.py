@@ -248,7 +248,7 @@ class Solver:
 
         def listen(stage: Stage, solution: Solution[Factorized]) -> Any:
             score, weights = np.array([-solution.model.scale]), solution.weights
-            some = weights[:: max(weights.size // 10_000, 1)].copy()  # enough for a histogram
+            some = weights[:: max(weights.size // 10_000, 1)].copy()  # enough for a mean
             trials.append(Trial(stage.lam, f"stage {len(trials) - 1}", score, some, stage.cost))
             return self.callback(stage, solution) if self.callback is not None else None
 

@@ -177,7 +177,7 @@ def balanced(U: Floats, V: Floats) -> tuple[Floats, Floats, Floats]:
     if not U.shape[1]:
         return U, V, np.zeros(0)
     if not (np.isfinite(U).all() and np.isfinite(V).all()):
-        raise ValueError("X must have entries of comparable size, got some that drown the others in rounding errors")
+        raise ValueError("X must have entries of comparable size, got a range beyond the precision of numbers")
     left, left_triangle = np.linalg.qr(U)
     right, right_triangle = np.linalg.qr(V)
     inner_left, values, inner_right = np.linalg.svd(left_triangle @ right_triangle.T, full_matrices=False)

@@ -25,7 +25,7 @@ from .model import (
     softmax,
     symmetric,
 )
-from .multiclass import fit_multiclass, one_rate_multiclass
+from .multiclass import MAX_PAIRWISE, fit_multiclass, one_rate_multiclass, scaled_by_pair
 
 __all__ = ["ChannelModels", "fit_channel", "one_rate_likelihood"]
 
@@ -163,14 +163,22 @@ class ChannelModels:
     def withstanding(self, model: NoiseModel) -> NoiseModel:
         """Return a model by which a likely error is one even half-way to the lower end of the interval of the rate.
 
-        That is about one standard error below the rate. If the end is 0, only single errors are likely ones.
+        That is about one standard error below the rate. Pairs of classes have scales of their own there, because scores
+        that cannot tell two classes contradict many labels. If the end is 0, only single errors are likely ones.
         """
         doubt, low = model.suspicion, model.interval[0]
         if doubt is None or low == 0:
             return model.unless_established()
-        transition = _at_rate(doubt.transition, model.rate_if_any, (low + model.rate_if_any) / 2)
-        scale = _scale_at(transition, self.logits + model.bias / model.scale, self.codes, self.weight, doubt.scale)
-        return replace(model, suspicion=replace(doubt, lower=Suspicion(scale, transition)))
+        rate, n_classes = (low + model.rate_if_any) / 2, self.logits.shape[1]
+        some = slice(None, None, max(1, len(self.logits) // 1000))  # cost: as many rows tell a scale
+        z, codes, weight = (self.logits + model.bias / model.scale)[some], self.codes[some], self.weight[some]
+        if 2 < n_classes <= MAX_PAIRWISE:
+            scale, bias, transition = scaled_by_pair(z, codes, weight, symmetric(rate, n_classes), doubt.scale)
+            lower = Suspicion(scale, transition, bias=bias)
+        else:
+            transition = _at_rate(doubt.transition, model.rate_if_any, rate)
+            lower = Suspicion(_scale_at(transition, z, codes, weight, doubt.scale), transition)
+        return replace(model, suspicion=replace(doubt, lower=lower))
 
     def _of_all(self, model: NoiseModel | None) -> NoiseModel:
         """A model of the classes that are assessed as one of all classes."""
@@ -315,8 +323,6 @@ def _at_rate(transition: Array, rate: float, wanted: float) -> Array:
 
 def _scale_at(transition: Array, z: Array, codes: Codes, weight: Array, largest: float) -> float:
     """The scale of the logits by which a transition matrix explains the labels best, at most the given one."""
-    some = slice(None, None, max(1, len(z) // 1000))  # cost: as many rows tell a scale
-    z, codes, weight = z[some], codes[some], weight[some]
 
     def loss(log_scale: float) -> float:
         given = (softmax(np.exp(log_scale) * z) * transition[:, codes].T).sum(axis=1)
@@ -372,20 +378,29 @@ def _at_most(most: float, models: Sequence[Model], weights: Array) -> Array:
 def _interval(noise: NoiseModel, models: Sequence[Model], error: float, n: float, misfit: float) -> tuple[float, float]:
     """Interval of the models with noise, widened by what a wrong link function does to the rate.
 
+    The likelihood is far from a parabola in the rate: its curvature would promise a rate well above 0 where a rate of 0
+    is hardly less likely. So the lower end is at least as near 0 as the likelihood ratio says.
+
     Unless noise is significant, it goes from 0 to the error of the logits on the given labels: errors near the border
     of the classes may be the labels' or the model's, and the labels cannot tell.
     """
     largest = min(error + 2 * np.sqrt(error * (1 - error) / n), 1.0)
-    if _gain(models) < CONVINCING:
+    rate, gain = noise.noise_rate, _gain(models)
+    if gain < CONVINCING:
         return 0.0, float(largest)
-    spread = np.hypot(noise.interval[1] - noise.noise_rate, NORMAL_975 * misfit)
-    return float(max(0.0, noise.noise_rate - spread)), float(min(noise.noise_rate + spread, largest))
+    wald = (noise.interval[1] - rate) / NORMAL_975
+    below = NORMAL_975 * np.hypot(max(wald, rate / np.sqrt(2 * gain)), misfit)
+    above = NORMAL_975 * np.hypot(wald, misfit)
+    return float(max(0.0, rate - below)), float(min(rate + above, largest))
 
 
 def _gain(models: Sequence[Model]) -> float:
-    """By how much the best models with and without noise differ in evidence, or the simplest ones."""
+    """By how much the best models with and without noise differ in evidence, or the simplest ones.
+
+    A scale for every pair of classes, the last of those without noise, may explain what the simplest one cannot.
+    """
     with_noise, without = ([m.evidence for m in models if m.noisy is kind] for kind in (True, False))
-    return float(max(max(with_noise) - max(without), with_noise[0] - without[0]))
+    return float(max(max(with_noise) - max(without), with_noise[0] - max([without[0], *without[2:]])))
 
 
 def _affordable(z: Array, shift: Array, codes: Codes, weight: Array, rate: float) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,8 @@ class _MulticlassLikelihood:
         self.members[self.own] = 1.0
         self.max_rate = 2 * MAX_RATE * (self.k - 1) / self.k  # labels say nothing at (k - 1) / k
 
-    def _joint(self, scale: float, bias: Array, transition: Array) -> tuple[float, Array, Array]:
-        clean = softmax_columns(scale * self.z + bias[:, None])
+    def _joint(self, scores: Array, transition: Array) -> tuple[float, Array, Array]:
+        clean = softmax_columns(scores)
         joint = clean * transition[:, self.y]
         q = np.maximum(joint.sum(axis=0), 1e-300)
         joint /= q
@@ -72,7 +73,7 @@ class _MulticlassLikelihood:
     def _under(self, x: Array, transition: Array) -> tuple[float, Array, Array]:
         """Value, slopes in log scale and bias, and expected counts of pairs of labels, under a transition matrix."""
         scale, bias = float(np.exp(np.clip(x[0], -4, 5))), x[1:]
-        value, clean, joint = self._joint(scale, bias, transition)
+        value, clean, joint = self._joint(scale * self.z + bias[:, None], transition)
         joint *= self.weight
         residual = clean * self.weight - joint
         value += 0.5 * (x[0] ** 2 + bias @ bias)
@@ -84,10 +85,8 @@ class _MulticlassLikelihood:
         k = self.k
         transition = softmax(x[1 + k :].reshape(k, k))
         value, grad, counts = self._under(x[: 1 + k], transition)
-        counts += prior
-        value -= float((prior * np.log(np.maximum(transition, 1e-300))).sum())
-        by_logit = (transition * counts.sum(axis=1, keepdims=True) - counts).ravel()
-        return value / self.n, np.r_[grad, by_logit] / self.n
+        held, by_logit = _free(transition, counts, prior)
+        return (value + held) / self.n, np.r_[grad, by_logit] / self.n
 
     def one_way(self, x: Array, a: int, b: int) -> tuple[float, Array]:
         """Log scale, bias and the logit of one rate, by which ``a`` is recorded as ``b``."""
@@ -96,10 +95,32 @@ class _MulticlassLikelihood:
         by_rate = counts[a, a] / (1 - rate) - counts[a, b] / rate
         return value / self.n, np.r_[grad, by_rate * rate * (1 - rate / MAX_RATE)] / self.n
 
+    def by_pair(self, x: Array, scale: float, base: Array) -> tuple[float, Array]:
+        """Factors of the differences of two scores, near one scale, and a bias, under a transition matrix.
+
+        Where there are further entries, they are its logits, under pseudo-counts.
+        """
+        k, (a, b) = self.k, np.triu_indices(self.k, 1)
+        factors, bias, rest = np.split(x, [len(a), len(a) + k])
+        transition = softmax(rest.reshape(k, k)) if len(rest) else base
+        value, clean, joint = self._joint(scale * pair_factors(factors, k) @ self.z + bias[:, None], transition)
+        joint *= self.weight
+        residual = clean * self.weight - joint
+        slope = residual @ self.z.T * (scale / k)
+        off = factors - 1.0
+        grad = [slope[a, a] + slope[b, b] - slope[a, b] - slope[b, a] + off, residual.sum(axis=1) + bias]
+        value += 0.5 * (off @ off + bias @ bias)
+        if len(rest):
+            held, by_logit = _free(transition, joint @ self.members.T, PSEUDO_COUNTS * self.n / k * base)
+            value += held
+            grad.append(by_logit)
+        return value / self.n, np.concatenate(grad) / self.n
+
     def one_way_error(self, x: Array, a: int, b: int) -> float:
         """Standard error of that rate, scale and bias being estimated too."""
         scale, rate = float(np.exp(np.clip(x[0], -4, 5))), one_way_rate(x)
-        _, clean, joint = self._joint(scale, x[1:-1], one_way_transition(self.k, a, b, rate))
+        scores = scale * self.z + x[1:-1, None]
+        _, clean, joint = self._joint(scores, one_way_transition(self.k, a, b, rate))
         by_bias = joint - clean
         by_rate = joint[a] * ((self.y == b) / rate - (self.y == a) / (1 - rate))
         scores = np.vstack([(by_bias * self.z).sum(axis=0), by_bias, by_rate])
@@ -112,6 +133,14 @@ class _MulticlassLikelihood:
         rate, fisher = self.rate_of(x), self.simple(x)[2]
         chain = np.array([1.0, max(rate * (1 - rate / self.max_rate), np.finfo(float).tiny)])
         return float(np.sqrt(max(np.linalg.pinv(fisher / np.outer(chain, chain))[1, 1], 0.0)))
+
+
+def pair_factors(factors: Array, k: int) -> Array:
+    """The matrix by which the difference of every two scores gets a factor of its own; equal ones are one scale."""
+    out = np.zeros((k, k))
+    out[np.triu_indices(k, 1)] = -factors / k
+    out += out.T
+    return np.asarray(out - np.diag(out.sum(axis=1)))
 
 
 def one_way_rate(x: Array) -> float:
@@ -174,8 +203,73 @@ def fit_multiclass(z: Array, y: NDArray[np.intp], weight: Array, shift: bool, no
         models.append(_class_conditional(like, x[0], models[0].rate, models[0].error, unit))
     if noiseless:
         clean = _without_noise(like, unit, shift)
-        models += (_one_way(like, clean[0].scale * unit, unit) if by_pair else []) + clean
+        models += _one_way(like, clean[0].scale * unit, unit) if by_pair else []
+        with_noise, without = (max(m.evidence for m in some) for some in (models, clean))
+        if by_pair and with_noise > without:
+            by_pairs, start = _scaled_by_pair(like, clean[-1], unit)
+            clean.append(by_pairs)
+            if by_pairs.evidence > 0.5 * (with_noise + without):  # they explain half of what noise explains
+                models.append(_noisy_by_pair(like, models[0], start, unit))
+        models += clean
     return models
+
+
+def _scaled_by_pair(like: _MulticlassLikelihood, clean: Model, unit: float) -> tuple[Model, Array]:
+    """The model without noise, by the evidence that it has if every pair of classes has a scale of its own.
+
+    Between classes that look alike, scores are what the fit has learned by heart. At the scale of the other classes
+    such scores contradict many labels, which looks like noise. The prior of the factors is their Occam factor.
+    """
+    run = _by_pair(like, clean.scale * unit, np.eye(like.k))
+    return replace(clean, evidence=-run.fun * like.n - (like.k - 1)), run.x
+
+
+def _noisy_by_pair(like: _MulticlassLikelihood, one_rate: Model, start: Array, unit: float) -> Model:
+    """A transition matrix near one rate, with a scale for every pair of classes."""
+    k, base = like.k, symmetric(one_rate.rate, like.k)
+    run = _by_pair(like, one_rate.scale * unit, base, start)
+    matrix, bias, transition = _parts(run.x, one_rate.scale * unit, k)
+    clean = softmax_columns(matrix @ like.z + bias[:, None])
+    rate = float(np.average(clean, axis=1, weights=like.weight) @ (1 - np.diag(transition)))
+    evidence = -_prior_at(PSEUDO_COUNTS * like.n / k * base, base) - run.fun * like.n - (k - 1) - (k * (k - 1) - 1)
+    return Model(float(np.trace(matrix)) / (k - 1) / unit, bias, transition, evidence, rate, one_rate.error)
+
+
+def scaled_by_pair(
+    z: Array, y: NDArray[np.intp], weight: Array, base: Array, scale: float
+) -> tuple[Array, Array, Array]:
+    """Matrix for logits whose pairs of classes have scales of their own, the bias, and a transition matrix near one."""
+    columns, unit = _scaled(z, weight)
+    like = _MulticlassLikelihood(columns, y, weight)
+    start = _by_pair(like, scale * unit, base).x  # before a rate explains what a scale can
+    matrix, bias, transition = _parts(_by_pair(like, scale * unit, base, start).x, scale * unit, like.k)
+    return matrix / unit, bias, transition
+
+
+def _by_pair(like: _MulticlassLikelihood, scale: float, base: Array, start: Array | None = None) -> Any:
+    """The best factors and bias under a transition matrix; with a start, also the best matrix near it."""
+    k = like.k
+    x = np.r_[np.ones(k * (k - 1) // 2), np.zeros(k)]
+    x = x if start is None else np.r_[start, np.log(np.maximum(base, 1e-3)).ravel()]
+    return _minimum(like.by_pair, x, scale, base)
+
+
+def _parts(x: Array, scale: float, k: int) -> tuple[Array, Array, Array]:
+    """Matrix on the scores, bias and transition matrix."""
+    m = k * (k - 1) // 2
+    return scale * pair_factors(x[:m], k), x[m : m + k], softmax(x[m + k :].reshape(k, k))
+
+
+def _free(transition: Array, counts: Array, prior: Array) -> tuple[float, Array]:
+    """What pseudo-counts add to the value, and the slopes in the logits of a free transition matrix."""
+    counts = counts + prior
+    held = -float((prior * np.log(np.maximum(transition, 1e-300))).sum())
+    return held, (transition * counts.sum(axis=1, keepdims=True) - counts).ravel()
+
+
+def _prior_at(prior: Array, base: Array) -> float:
+    """Log-likelihood of pseudo-counts at the matrix that they came from, which is no evidence."""
+    return float((prior * np.log(np.maximum(base, 1e-300))).sum())
 
 
 def _one_rate_model(like: _MulticlassLikelihood, x: Array, value: float, unit: float) -> Model:
@@ -204,9 +298,7 @@ def _class_conditional(like: _MulticlassLikelihood, log_scale: float, rate: floa
     scale, bias = float(np.exp(np.clip(run.x[0], -4, 5))), run.x[1 : 1 + k]
     transition = softmax(run.x[1 + k :].reshape(k, k))
     share = np.average(softmax_columns(scale * like.z + bias[:, None]), axis=1, weights=like.weight)
-    # The pseudo-counts' own likelihood at the matrix they came from is no evidence: take it out again.
-    offset = float((prior * np.log(np.maximum(base, 1e-300))).sum())
-    evidence = -run.fun * like.n - offset - (k - 1) - (k * (k - 1) - 1)
+    evidence = -_prior_at(prior, base) - run.fun * like.n - (k - 1) - (k * (k - 1) - 1)
     return Model(scale / unit, bias, transition, evidence, float(share @ (1 - np.diag(transition))), error)
 
 

@@ -15,9 +15,9 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from ..distributed import Block, ContentSample, MemoryTable, Table, drawn
-from ..fingerprint import Keys
-from ..folds import N_FOLDS, Rows, content_keys, hash_folds
+from ..distributed.table import Block, ContentSample, MemoryTable, Table, drawn
+from ..fingerprint import N_FOLDS, Keys, content_keys, hash_folds
+from ..folds import Rows
 from ..selection import effective_size
 from ._loss import Codes, Matrix, Vector
 

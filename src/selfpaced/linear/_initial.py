@@ -55,23 +55,35 @@ def robust_start(squares: Squares, rng: np.random.RandomState) -> Floats:
     b = _searched(part if common is None else common.squares, rng)
     if common is not None:
         b = common.whole(b, squares)
-    b = _agreed(part, b, _without_far_rows(part, _half_linear(part)))
+    if _constant(part, b):
+        b = _agreed(part, b, _without_far_rows(part, _half_linear(part)))
     # On all rows, one more step carries the fit of the subset over.
     return agreeing_levels(squares, b) if whole else _without_far_rows(squares, b)
 
 
-def _without_far_rows(squares: Squares, b: Floats) -> Floats:
-    """Return the fit of the rows near to a fit."""
+def _near(squares: Squares, b: Floats) -> NDArray[np.bool_]:
+    """Return the rows near to a fit."""
     size = np.abs(squares.residuals(b))
     cut = max(CUTOFF * largest_sigma(size, squares.sample_weight, dof=squares.dof), exact_floor(squares))
-    return squares.solve((size <= cut).astype(np.float64), b)
+    return np.asarray(size <= cut)
+
+
+def _without_far_rows(squares: Squares, b: Floats) -> Floats:
+    """Return the fit of the rows near to a fit."""
+    return squares.solve(_near(squares, b).astype(np.float64), b)
+
+
+def _constant(squares: Squares, b: Floats) -> bool:
+    """Whether a feature is constant for the rows near to a fit, and not for all."""
+    near = squares.matrix[_near(squares, b)]
+    return bool(np.any((np.ptp(near, axis=0) == 0) & (np.ptp(squares.matrix, axis=0) > 0))) if len(near) else True
 
 
 def _agreed(squares: Squares, *fits: Floats) -> Floats:
     """Return the fit that agrees with the most rows, by squared residuals cut off at 2.5 of the smallest sigma.
 
-    The search begins with the half that is easiest to fit. A feature may be constant there, and all rows that tell its
-    coefficient are left out. Huber's fit keeps them, but follows rows of unusual features: these count less here.
+    The search begins with the half that is easiest to fit. If a feature is constant there, a ridge may leave out all
+    rows that tell its coefficient. Huber's fit keeps them, but follows rows of unusual features: these count less here.
     """
     sizes, weight = [np.abs(squares.residuals(b)) for b in fits], squares.sample_weight
     sigma = max(min(truncated_sigma(size, weight) for size in sizes), rounding_sigma(squares), exact_floor(squares))

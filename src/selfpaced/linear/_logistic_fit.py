@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..assessment import SUSPECT, look_by_share
-from ..distributed import ContentSample, MemoryTable, Table
+from ..distributed.table import ContentSample, MemoryTable, Table
 from ..fitting import Progress
 from ..label_noise import (
     CLEAN,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from ..distributed import Block, Sums, Table
+from ..distributed.table import Block, Sums, Table
 from ..label_noise import NoiseModel, softmax_columns
 from ..regularizers import Regularizer, Welsch
 from ..regularizers.base import relative

@@ -50,8 +50,8 @@ class MisfitCheck:
 
     @property
     def explains_less(self) -> bool:
-        """Whether it is a standard error behind the linear model: then it says nothing about it."""
-        return self.ahead <= -1.0
+        """Whether it is clearly worse than the linear model: then it says nothing about it."""
+        return self.ahead <= -CLEARLY_BETTER
 
     @property
     def trust(self) -> float:

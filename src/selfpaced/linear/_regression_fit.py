@@ -296,7 +296,7 @@ def efficient(fit: RegressionFit, settings: RegressionSettings, kept: NDArray[np
         if found is None:
             return fit
         residuals = squares.residuals(found.b)
-        weights, scale = np.where(kept, rule.weights(residuals, lam), 0.0), fit_scale(squares, residuals)
+        weights, scale = np.where(kept, rule.weights(residuals, lam), 0.0), fit_scale(part, residuals[kept])
         paced = Reweighted(found.b, residuals, weights, found.n_iter, found.converged)
     label = f"{settings.regularizer.name or 'custom'}, {100 * settings.efficiency:.0f} % efficient"
     reason = f"no row is left out, far ones count less, and the residual scale of the others is {scale:.4g}"
@@ -314,7 +314,7 @@ def efficient(fit: RegressionFit, settings: RegressionSettings, kept: NDArray[np
         n_iter=paced.n_iter,
         warning="" if paced.converged else unsettled(lam, settings.max_iter),
     )
-    clean = outlier_share(residuals, scale, squares.sample_weight).low == 0
+    clean = kept.all() and outlier_share(residuals, scale, squares.sample_weight).low == 0
     largest = -1.1 * ndtri((1 - TEST_LEVEL) / 2 / squares.size) * scale
     if clean and np.all(np.abs(residuals) <= largest):
         return tried.keeping_plain("no value is an outlier")
@@ -449,7 +449,7 @@ def _exact(fit: RegressionFit, floor: float) -> RegressionFit:
     if len(values) <= squares.dof:
         usual = float(np.median(squares.target[exact])) + squares.at.offset
         shown = f"one of {len(values)} values" if len(values) > 1 else f"the value {usual:.4g}"
-        reason = f"{100 * share:.0f} % of the rows have {shown}, and a fit of these says nothing of the rest"
+        reason = f"{100 * share:.0f} % of the rows have {shown}, and a fit of these says nothing about the rest"
         alone = len(values) == 1 and repeated_value(squares.target, weight) is None  # hardly any other row
         return replace(_spread_of_all(fit, reason), final=alone)
     if share < EXACT_SHARE:

@@ -155,11 +155,11 @@ class RegressionSummary:
     Attributes
     ----------
     names : tuple of str
-        Of the coefficients, "intercept" first if there is one.
+        Names of the coefficients, "intercept" first if there is one.
     estimate, error, t, p_value, low, high : array
         Coefficients, their standard errors, t values, two-sided p-values and the bounds of their intervals.
     level : float
-        Of the intervals.
+        Confidence level of the intervals.
     dof : float
         Degrees of freedom of the t values: weight of the rows less the number of coefficients.
     scale, r2 : float

@@ -17,15 +17,8 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..assessment import Array, Assessment, AssessmentMixin, Labels, fingerprint, piece_by_piece
-from ..distributed import (
-    MemoryTable,
-    ScoreMixin,
-    Table,
-    class_weighted,
-    in_blocks,
-    lazy_for_dask,
-    opened,
-)
+from ..distributed.scratch import opened
+from ..distributed.table import MemoryTable, ScoreMixin, Table, class_weighted, in_blocks, lazy_for_dask
 from ..fitting import (
     CallbackSupportMixin,
     Interruptible,
@@ -54,7 +47,7 @@ LITTLE_SIGNAL = 0.8  # display: share of the error of guessing above which an up
 
 
 class SelfPacedLogisticRegression(CallbackSupportMixin, ScoreMixin, ClassifierMixin, AssessmentMixin, BaseEstimator):
-    r"""Logistic regression for labels some of which are wrong: rows that it cannot explain get less weight.
+    r"""Logistic regression for data with some wrong labels: rows that it cannot explain get less weight.
 
     Minimises :math:`C \sum_i \phi(\lambda, \ell_i) + \frac{1}{2} \|w\|^2`, where :math:`\ell_i` is the log-loss
     (binary or multinomial) and :math:`\phi` the latent loss of a self-paced regularizer; the weight of a sample
@@ -214,7 +207,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ScoreMixin, ClassifierMi
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, trusted: Any = None, groups: Any = None
     ) -> SelfPacedLogisticRegression:
-        """Fit to labels some of which may be wrong.
+        """Fit the model; some labels may be wrong.
 
         Parameters
         ----------
@@ -413,7 +406,7 @@ class SelfPacedLogisticRegression(CallbackSupportMixin, ScoreMixin, ClassifierMi
 
     @lazy_for_dask
     def predict(self, X: Any) -> Array:
-        """Most probable clean label, or what ``balance`` makes of it."""
+        """Return the most probable clean label, adjusted by ``balance``."""
         scores = self.decision_function(X)
         if self.balance:
             lean = self.balance * np.log(np.maximum(self.clean_share_, 1e-3)) / self.noise_model_.scale

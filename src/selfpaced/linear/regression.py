@@ -19,7 +19,8 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..assessment import Assessment, AssessmentMixin, Values, fingerprint, look_by_residuals
-from ..distributed import MemoryTable, ScoreMixin, in_blocks, lazy_for_dask, opened
+from ..distributed.scratch import opened
+from ..distributed.table import MemoryTable, ScoreMixin, in_blocks, lazy_for_dask
 from ..fitting import (
     CallbackSupportMixin,
     Interruptible,
@@ -65,7 +66,7 @@ logger = logging.getLogger(__name__)
 
 
 class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin, AssessmentMixin, BaseEstimator):
-    r"""Least squares on the rows that agree, with the outliers found and left out by itself.
+    r"""Robust linear regression that finds outliers and leaves them out.
 
     Minimises :math:`\sum_i \phi(\lambda, r_i^2) / \phi'(\lambda, 0) + \alpha \|b\|^2` over the coefficients, where
     :math:`\phi` is the latent loss of the regularizer and :math:`r_i` are residuals: far residuals count little
@@ -112,7 +113,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
         A fit at one pace ends when no standardised coefficient moves by more than this share of the residuals'
         spread.
     random_state : int, RandomState or None, default=0
-        Draws the random subsets of the search for a start, and the rows that it looks at where there are more than
+        Draws the random subsets of the search for a start, and the rows that it looks at if there are more than
         1,000 (and 10 per feature).
     verbose : int, default=0
         1 logs the stages and what was chosen.
@@ -121,9 +122,9 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
     ----------
     coef_, intercept_ : ndarray of shape (n_features,), float
     alpha_ : float
-        The ridge of the chosen fit; above ``alpha`` where the rows were fewer than three per coefficient.
+        The ridge of the chosen fit; above ``alpha`` if the rows were fewer than three per coefficient.
     sample_weight_ : ndarray of shape (n_samples,)
-        Weight of each row in [0, 1], relative to the largest; all 1 where the plain fit was chosen.
+        Weight of each row in [0, 1], relative to the largest; all 1 if the plain fit was chosen.
     sample_loss_ : ndarray of shape (n_samples,)
         Squared residuals.
     lam_ : float
@@ -144,7 +145,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
         Which rows have no weight although their values may be right; None if ``pace`` was given or the plain fit was
         chosen.
     path_ : tuple of Candidate
-        Every fit that was tried; the score is minus the mean Tukey loss at ``scale_`` or, where the rows are fewer than
+        Every fit that was tried; the score is minus the mean Tukey loss at ``scale_`` or, if the rows are fewer than
         three per coefficient, at the scale of the rows left out in turn.
     inference_ : Inference or None
         Covariance of the coefficients and robust R2, from which ``summary`` is made; None for sparse data with more
@@ -221,10 +222,10 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Or a table that is not in memory: a :class:`~selfpaced.distributed.Table` of values, or a source of
-            batches as :func:`selfpaced.distributed.spool` takes it. Of more than 50,000 rows a sample then sets the
+            batches as :func:`selfpaced.distributed.spool` takes it. Above 50,000 rows, a sample then sets the
             pace and assesses the values, and all rows are fitted; ``assessment_`` is that of the sample.
         y : array-like of shape (n_samples,), or str
-            Values; of a source of batches the name of their column.
+            Values; for a source of batches, the name of their column.
         sample_weight : array-like of shape (n_samples,), optional
             How often each row counts. Whole numbers are counts, up to a common divisor: a row of weight 2 beside rows
             of weight 1 is that row twice. Other weights are relative and stand for Kish's effective number of rows. A
@@ -302,9 +303,9 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
         far_off = next(candidate.far_off for candidate in self.path_ if candidate.chosen)
         if far_off:
             warnings.warn(
-                f"{far_off} of {found.squares.n_rows} rows are predicted more than {ABSURD:g} times as far off as the "
-                "worst row of the plain model, although their values may be right: their features are wrong, or "
-                "coefficients may be wild. Look at the rows of largest sample_loss_, raise alpha, or use plain_",
+                f"{far_off} of {found.squares.n_rows} rows have residuals more than {ABSURD:g} times the largest one "
+                "of the plain model, although their values may be right: their features are wrong, or coefficients "
+                "are unstable. Check the rows of largest sample_loss_, raise alpha, or use plain_",
                 UserWarning,
                 stacklevel=5,
             )
@@ -449,7 +450,7 @@ class SelfPacedLinearRegression(CallbackSupportMixin, ScoreMixin, RegressorMixin
         Parameters
         ----------
         level : float, default=0.95
-            Of the intervals.
+            Confidence level of the intervals.
         cov : {"HC3", "even"}, default="HC3"
             ``"HC3"`` is the sandwich of the fit at its weights with leverage taken into account: the spread of errors
             may differ from row to row. ``"even"`` assumes that it does not (Koller and Stahel 2011), which is a little

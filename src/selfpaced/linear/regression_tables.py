@@ -19,7 +19,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from ..distributed import Block, ContentSample, Sums, Table, drawn
+from ..distributed.table import Block, ContentSample, Sums, Table, drawn
 from ..fitting import FitInterrupted, Interruptible, Progress, interrupted_sentence
 from ..robust import ResidualRule
 from ..value_noise import EVEN_ODDS
@@ -50,7 +50,7 @@ class SampledRows:
         order = np.argsort(sample.rows) if few else np.arange(len(sample.rows))
         weight, found = sample.sample_weight, fetch(table, sample.rows[order])
         if sparse.issparse(found.X) and table.n_features > DENSE_GRAM:
-            limit = f"X must have at most {DENSE_GRAM} columns where it has sparse blocks"
+            limit = f"X must have at most {DENSE_GRAM} columns if it has sparse blocks"
             raise ValueError(f"{limit}, got {table.n_features}: fit them in memory")
         weight = None if weight is None else weight[order]
         return cls(replace(sample, rows=sample.rows[order]), found.X, found.y, weight)

@@ -26,6 +26,7 @@ import sys
 import tempfile
 import warnings
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -50,15 +51,18 @@ def save(model: Any, file: str | os.PathLike[str] | IO[bytes], *, facts: Mapping
     model : estimator
         Anything fitted by this library or by scikit-learn.
     file : path-like or binary file
-        Where to. An old file is replaced only once the new one is complete.
+        File to write. An old file is replaced only once the new one is complete.
     facts : mapping, optional
         What else to remember, as JSON; :func:`metadata` gives it back.
     """
-    content = io.BytesIO()
-    with _without_indexes(model):  # packed quickly: numbers hardly become smaller
-        _skops().dump(model, content, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
-    with zipfile.ZipFile(content, "a") as archive:
-        versions = {"python": platform.python_version(), **_versions()}
+    made, content = io.BytesIO(), io.BytesIO()
+    with _without_indexes(model):
+        _skops().dump(model, made)
+    versions = {"python": platform.python_version(), **_versions()}
+    with zipfile.ZipFile(made) as parts, zipfile.ZipFile(content, "w", compresslevel=1) as archive:
+        for name in parts.namelist():
+            part = parts.read(name)
+            archive.writestr(name, part, zipfile.ZIP_DEFLATED if _shrinks(part) else zipfile.ZIP_STORED)
         archive.writestr(FACTS, json.dumps({"versions": versions, **(facts or {})}))
     _warn_of_untrusted(content.getvalue())
     if hasattr(file, "write"):
@@ -66,6 +70,12 @@ def save(model: Any, file: str | os.PathLike[str] | IO[bytes], *, facts: Mapping
         return
     with replacing(file) as stream:
         stream.write(content.getbuffer())
+
+
+def _shrinks(part: bytes) -> bool:
+    """Whether packing makes it half as large, by its beginning: most numbers hardly become smaller."""
+    begin = part[: 1 << 16]
+    return 2 * len(zlib.compress(begin, 1)) < len(begin)
 
 
 def _warn_of_untrusted(data: bytes) -> None:
@@ -137,7 +147,7 @@ def _shown(types: list[str]) -> str:
 
 
 def metadata(file: str | os.PathLike[str] | bytes | IO[bytes]) -> dict[str, Any]:
-    """The facts and versions :func:`save` wrote; empty for files of others."""
+    """Return the facts and versions that :func:`save` wrote; empty for other files."""
     name, data = _content(file)
     with _named(name):
         return facts_of(data)

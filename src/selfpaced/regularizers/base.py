@@ -73,7 +73,7 @@ class Regularizer(ABC):
 
     @property
     def power(self) -> int | None:
-        """The p of the loss scale lam**p, or None where the rule is not free of scale."""
+        """The p of the loss scale lam**p, or None if the rule is not free of scale."""
         return None
 
     @property
@@ -109,7 +109,7 @@ class Regularizer(ABC):
 class Scaled(Regularizer):
     """A rule that is one curve at every pace: phi(lam, l) = lam**p * f(l / lam**p).
 
-    A subclass gives the curve as ``profile`` (f), ``slope`` (f') and, where it has a closed form,
+    A subclass gives the curve as ``profile`` (f), ``slope`` (f') and, if it has a closed form,
     ``conjugate`` (f*); everything else follows.
     """
 
@@ -124,7 +124,7 @@ class Scaled(Regularizer):
         """f'(z), in [0, 1] or [0, slope(0)]."""
 
     def quick_profile(self, xp: Any, z: Array) -> Array:
-        """f(z) for finite z >= 0, where digits near zero do not matter; given where ``profile`` has branches."""
+        """f(z) for finite z >= 0, if digits near zero do not matter; given if ``profile`` has branches."""
         return self.profile(xp, z)
 
     def conjugate(self, xp: Any, weight: Array) -> Array:
@@ -225,7 +225,7 @@ class Relative(Regularizer):
 
 
 def relative(regularizer: Regularizer) -> Regularizer:
-    """The rule with weights relative to their maximum; the rule itself where that is 1 at every pace."""
+    """Return the rule with weights relative to their maximum, or the rule itself if that is 1 at every pace."""
     if regularizer.opens == regularizer.relative_opens and regularizer._max_weight(0.5) == 1.0:
         return regularizer
     return Relative(regularizer)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import array_api_compat
 import numpy as np
 
-from .base import Array, Formula, Regularizer
+from .base import Array, Regularizer
 
 # cost: losses and paces at which a user's formula is looked at, three decades and one to each side of 1
 _PROBES = np.geomspace(1e-3, 1e3, 25)
@@ -29,11 +29,6 @@ class FromLoss(Regularizer):
     opens: int = 1
     relative_direction: int = 1
     name: str = "custom"
-
-    @property
-    def formula(self) -> Formula:  # type: ignore[override]
-        said = str(getattr(self.phi, "__doc__", None) or getattr(self.phi, "__name__", repr(self.phi)))
-        return Formula(said.strip().splitlines()[0], f"by {self.derivative}", "by numeric conjugation", "")
 
     @property
     def relative_opens(self) -> int:

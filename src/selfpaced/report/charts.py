@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..selection import HISTOGRAM_BINS
-from .data import Grid, Histogram, History, Summary, ViewWeights
+from .data import Grid, History, Summary
 
 Spec = dict[str, Any]
-# display: ticks of weights
-_WEIGHT_AXIS = {"values": [0, 0.25, 0.5, 0.75, 1], "format": ".2~f"}
 
 
 def charts(summary: Summary) -> dict[str, Spec]:
@@ -21,11 +18,6 @@ def charts(summary: Summary) -> dict[str, Spec]:
     out: dict[str, Spec] = {}
     if summary.scatter:
         out["chart-scatter"] = scatter_chart(summary.scatter, summary.scatter_scale)
-    if summary.weights is not None:
-        out["chart-weights"] = weights_chart(summary.weights, summary.noun)
-    if summary.views:
-        out["chart-view-means"] = view_means(summary.views)
-        out["chart-view-weights"] = view_weights(summary.views)
     if summary.grid is not None:
         if summary.grid.residual:
             out["chart-residual"] = grid_chart(summary.grid, "residual", "mean |residual|")
@@ -56,35 +48,6 @@ def _points(**encoding: Any) -> Spec:
 def _tips(*fields: tuple[str, ...]) -> list[Spec]:
     """Return what a pointer shows: fields with their titles and, for some, formats."""
     return [dict(zip(("field", "title", "format"), field, strict=False)) for field in fields]
-
-
-def _bins(shares: tuple[float, ...] | tuple[int, ...]) -> list[tuple[float, float, float]]:
-    width = 1 / max(len(shares), 1)
-    return [(round(k * width, 4), round((k + 1) * width, 4), share) for k, share in enumerate(shares)]
-
-
-def _weight_x(title: str) -> Spec:
-    bins = {"binned": True, "step": 1 / HISTOGRAM_BINS}
-    return _quantity("from", title, bin=bins, axis=_WEIGHT_AXIS, scale={"domain": [0, 1]})
-
-
-def weights_chart(histogram: Histogram, noun: str) -> Spec:
-    """Return the final weights, stacked by given label if there are few labels."""
-    data = [
-        {"from": low, "to": high, "count": count, "given": name}
-        for name, counts in zip(histogram.series, histogram.counts, strict=True)
-        for low, high, count in _bins(counts)
-    ]
-    encoding: Spec = {
-        "x": _weight_x("weight relative to the largest"),
-        "x2": {"field": "to"},
-        "y": _quantity("count", noun, stack=True),
-        "tooltip": _tips(("from", "weight from"), ("to", "to"), ("count", noun, ",")),
-    }
-    if len(histogram.series) > 1:
-        encoding["color"] = {"field": "given", "type": "nominal", "title": "given label", "legend": {"orient": "top"}}
-        encoding["tooltip"] = [*_tips(("given", "given label")), *encoding["tooltip"]]
-    return _spec(220, data, mark={"type": "bar"}, encoding=encoding)
 
 
 def scatter_chart(points: tuple[tuple[float, float, bool], ...], scale: str) -> Spec:
@@ -119,36 +82,6 @@ def scatter_chart(points: tuple[tuple[float, float, bool], ...], scale: str) -> 
     return _spec(260, data, layer=[line, dots])
 
 
-def view_means(views: tuple[ViewWeights, ...]) -> Spec:
-    """Return the mean weight of every view."""
-    data = [{"view": view.name, "weight": view.mean_weight} for view in views]
-    x = _quantity("weight", "mean weight", scale={"domain": [0, 1]}, axis=_WEIGHT_AXIS)
-    encoding = {"x": x, "y": _view_y(), "tooltip": _tips(("view", "view"), ("weight", "weight", ".3f"))}
-    return _spec(26 * len(views), data, mark={"type": "bar"}, encoding=encoding)
-
-
-def _view_y() -> Spec:
-    return {"field": "view", "type": "nominal", "title": None, "sort": None}
-
-
-def view_weights(views: tuple[ViewWeights, ...]) -> Spec:
-    """Return the distribution of weights in every view, as a heat map."""
-    data = [
-        {"view": view.name, "from": low, "to": high, "share": share}
-        for view in views
-        for low, high, share in _bins(view.histogram)
-    ]
-    legend = {"orient": "top", "format": "%", "gradientLength": 160}
-    encoding = {
-        "x": _weight_x("weight of a sample in the view"),
-        "x2": {"field": "to"},
-        "y": _view_y(),
-        "color": _quantity("share", "share", scale={"type": "sqrt"}, legend=legend),
-        "tooltip": _tips(("view", "view"), ("from", "weight from"), ("share", "share", ".2%")),
-    }
-    return _spec(26 * len(views), data, mark={"type": "rect"}, encoding=encoding)
-
-
 def grid_chart(grid: Grid, field: str, title: str) -> Spec:
     """Return a heat map of the matrix in blocks; blocks without observed entries stay empty."""
     values = getattr(grid, field)
@@ -173,7 +106,7 @@ def grid_chart(grid: Grid, field: str, title: str) -> Spec:
 
 
 def history_chart(history: History, name: str) -> Spec:
-    """Return one recorded number over the epochs or stages, with its interval and phases if there are any."""
+    """Return one recorded number over the epochs, with its interval and phases if there are any."""
     lows, highs = history.bands.get(name, ((), ()))
     data = []
     for position, (index, value) in enumerate(zip(history.index, history.series[name], strict=True)):
@@ -186,7 +119,7 @@ def history_chart(history: History, name: str) -> Spec:
     title = name.replace("_", " ")
     constant = len({row["value"] for row in data}) == 1  # an axis needs two ends
     y = _quantity("value", title, scale={"zero": constant})
-    tooltip = _tips(("index", history.unit), ("value", title, ".4~g"))
+    tooltip = _tips(("index", "epoch"), ("value", title, ".4~g"))
     point: Spec = {"y": y}
     if history.phases:
         kinds, legend = list(dict.fromkeys(history.phases)), {"orient": "top", "title": None}
@@ -196,5 +129,5 @@ def history_chart(history: History, name: str) -> Spec:
     if lows:
         band = {"y": _quantity("low", title), "y2": {"field": "high"}}
         layers.insert(0, {"mark": {"type": "area", "opacity": 0.18}, "encoding": band})
-    x = _quantity("index", history.unit, axis={"tickMinStep": 1})
+    x = _quantity("index", "epoch", axis={"tickMinStep": 1})
     return _spec(160, data, encoding={"x": x}, layer=layers)

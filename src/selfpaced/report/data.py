@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ..selection import Candidate
+
 Cell = str | int | float | bool | None
 
 
@@ -15,40 +17,6 @@ class Fact:
     label: str
     value: str
     note: str = ""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The plain model beside the self-paced one."""
-
-    name: str
-    plain: str
-    paced: str
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class PathStep:
-    """One candidate: ``words`` say how much of the data it trusts, ``compared`` its score with the standard error."""
-
-    label: str
-    words: str
-    lam: str
-    score: float | None
-    spread: float | None
-    compared: str
-    accuracy: str
-    mean_weight: float | None
-    cost: float
-    chosen: bool
-
-
-@dataclass(frozen=True)
-class Histogram:
-    """Counts of relative weights in equal bins of [0, 1], one series per given label or a single one."""
-
-    series: tuple[str, ...]
-    counts: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -127,22 +95,12 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class ViewWeights:
-    """One view of a clustering: its mean weight and the shares of samples by weight."""
-
-    name: str
-    mean_weight: float
-    histogram: tuple[float, ...]
-
-
-@dataclass(frozen=True)
 class History:
-    """Numbers recorded once per epoch or stage.
+    """Numbers recorded once per epoch.
 
     ``bands`` holds the ends of a series with an interval, ``phases`` the name of the phase of every epoch.
     """
 
-    unit: str
     index: tuple[int, ...]
     series: dict[str, tuple[float | None, ...]]
     bands: dict[str, tuple[tuple[float | None, ...], tuple[float | None, ...]]] = field(default_factory=dict)
@@ -163,11 +121,9 @@ class Summary:
     termination: str = ""
     note: str = ""
     facts: tuple[Fact, ...] = ()
-    comparison: tuple[Comparison, ...] = ()
-    path: tuple[PathStep, ...] = ()
+    path: tuple[Candidate, ...] = ()
     score_name: str = ""
     score_note: str = ""
-    weights: Histogram | None = None
     suspects: ReportTable | None = None
     review: Review | None = None
     pairs: Pairs | None = None
@@ -177,9 +133,7 @@ class Summary:
     features: Features | None = None
     pictures: tuple[str, ...] = field(default=(), repr=False)
     grid: Grid | None = None
-    views: tuple[ViewWeights, ...] = ()
     history: History | None = None
     parameters: tuple[tuple[str, str], ...] = ()
     versions: tuple[tuple[str, str], ...] = ()
-    citation: str = ""
     created: str = ""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..datasets import cache_directory
-from ..formatting import solid_percent
+from ..formatting import number, solid_percent
 from ..persistence import replacing
 from .charts import charts
 from .data import Summary
@@ -30,7 +31,6 @@ def report(
     *,
     suspects: Any = None,
     cells: Any = None,
-    metrics: Mapping[str, tuple[Any, Any]] | None = None,
     title: str | None = None,
     note: str | None = None,
     notices: Sequence[str] = (),
@@ -41,12 +41,10 @@ def report(
     Parameters
     ----------
     fitted : object
-        A fitted estimator of this library, a Pipeline or search that ends in one, a
-        :class:`~selfpaced.solver.Solution`, a network as `selfpaced.torch.review` gives it, or anything with a
-        ``history_`` (or ``history``) of epochs.
+        A fitted estimator of this library, a Pipeline or search that ends in one, an audit, or a network as
+        `selfpaced.torch.review` gives it.
     X, y : array-like, optional
-        The data it was fitted on. They add the comparison with the plain model, the contributing columns and the
-        cells of each row.
+        The data it was fitted on. They add the contributing columns and the cells of each row.
     path : path-like
         Output file; an existing file is replaced when the new one is complete.
     suspects : table, optional
@@ -54,8 +52,6 @@ def report(
         data frame, else positions.
     cells : table, optional
         Table whose cells are shown, for example the raw table that X was made from; X by default.
-    metrics : mapping of name -> (plain, self-paced), optional
-        Further lines of the comparison.
     title : str, optional
         Heading; the estimator's class name by default.
     note : str, optional
@@ -89,7 +85,6 @@ def report(
         y,
         suspects=suspects,
         cells=cells,
-        metrics=metrics,
         title=title,
         note=note,
         notices=notices,
@@ -160,9 +155,15 @@ def _environment() -> Any:
         lstrip_blocks=True,
     )
     environment.filters["solid"] = solid_percent
+    environment.filters["figure"] = _figure
     # compact, and an error rather than a NaN that no browser can parse
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "sort_keys": False}
     return environment
+
+
+def _figure(value: float, digits: int = 3) -> str:
+    """A number as people write it, a dash if it is not known."""
+    return number(float(value), digits) if math.isfinite(value) else "–"
 
 
 @cache

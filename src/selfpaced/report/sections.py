@@ -1,4 +1,4 @@
-"""What the page says about matrices, clusterings, solutions and trainings; and which section belongs to an object."""
+"""What the page says about matrices, clusterings, networks and audits; and which section belongs to an object."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import numpy as np
 from ..assessment import Assessment, AssessmentMixin, AuditedLabels, TrainedNetwork
 from ..formatting import count, number, percent, plural
 from ..inspection import suspect_table
-from ..selection import weight_histogram
-from ..solver import Solution
-from .data import Fact, Grid, ViewWeights
+from .data import Fact, Grid
 from .supervised import AssessedSection, Floats, LabelSection, Section, ValueSection
 from .tables import as_columns, key_of
 
@@ -27,37 +25,6 @@ EPOCH = {
     "trusted": "trusted share",
     "lam": "pace λ",
 }
-
-
-class SolutionSection(Section):
-    """A path of the solver, without an estimator."""
-
-    kind = "solution"
-    unit = "stage"
-    model: Solution[Any]
-
-    def __init__(self, model: Solution[Any]) -> None:
-        super().__init__(model)
-        self.recorded, self.termination = model.stages, model.status
-
-    @property
-    def weights(self) -> Floats:
-        weights = np.asarray(self.model.weights, dtype=np.float64).ravel()
-        largest = float(weights.max(initial=0.0))
-        return weights / largest if largest > 0 else weights
-
-    def sentence(self) -> str:
-        stages, samples = plural(len(self.model.stages), "stage"), plural(self.weights.size, "sample")
-        return f"The solver took {stages} over {samples}; {_below_half(self.weights)} end with less than half weight."
-
-    def facts(self) -> list[Fact]:
-        return [Fact("samples", count(self.weights.size))]
-
-    def suspects(self, X: Any, y: Any) -> dict[str, Any] | None:  # noqa: ARG002
-        weights, losses = self.weights, np.asarray(self.model.losses, dtype=np.float64).ravel()
-        order = np.lexsort((-losses, weights))
-        given = {} if y is None else {"given": np.asarray(y)[order]}
-        return {"row": order, **given, "weight": weights[order], "loss": losses[order]}
 
 
 class MatrixSection(AssessedSection):
@@ -122,18 +89,15 @@ class ClusterSection(AssessedSection):
             Fact("samples", count(len(self.per_view))),
             Fact("clusters", count(self.n_clusters)),
             Fact("outliers", count(int(self.model.outliers_.sum()))),
+            *self._views(),
             self.pace(),
         ]
 
-    @property
-    def views(self) -> tuple[ViewWeights, ...]:
+    def _views(self) -> list[Fact]:
+        """The mean weight of every view."""
         names = [key_of(name) for name in self.model.view_names_]
-        if len(names) == 1:
-            return ()
-        means = self.model.view_weight_
-        return tuple(
-            ViewWeights(name, round(float(means[j]), 4), _shares(self.per_view[:, j])) for j, name in enumerate(names)
-        )
+        weights = zip(names, self.model.view_weight_, strict=True)
+        return [Fact(name, percent(float(weight)), "mean weight") for name, weight in weights] * (len(names) > 1)
 
     def suspects(self, X: Any, y: Any) -> dict[str, Any]:  # noqa: ARG002
         weights, total = self.weights, np.asarray(self.assessment.losses, dtype=np.float64).mean(axis=1)
@@ -145,20 +109,6 @@ class ClusterSection(AssessedSection):
         out["loss"] = total[order]
         out["outlier"] = np.where(self.model.outliers_[order], "yes", "no")
         return out
-
-
-class HistorySection(Section):
-    """Numbers that a training loop has recorded once per epoch."""
-
-    kind = "history"
-    bands = {"rate": ("lower", "upper")}
-
-    def __init__(self, model: Any, recorded: Any) -> None:
-        super().__init__(model)
-        self.recorded = recorded
-
-    def sentence(self) -> str:
-        return f"{self.name} recorded the numbers below, once per epoch."
 
 
 class NetworkSection(Section):
@@ -235,7 +185,7 @@ class AuditSection(Section):
     def sentence(self) -> str:
         return self.model.sentence
 
-    def conclusion(self, listed: Mapping[str, Any]) -> str:  # noqa: ARG002
+    def conclusion(self) -> str:
         return self.model.headline
 
     def facts(self) -> list[Fact]:
@@ -258,21 +208,14 @@ def section_of(model: Any) -> Section:
     """Return what the page says about a fitted object."""
     if isinstance(model, AssessmentMixin):
         return SECTIONS[model.assessment_.kind](model)
-    if isinstance(model, Solution):
-        return SolutionSection(model)
     if isinstance(model, TrainedNetwork):
         return NetworkSection(model)
     if hasattr(model, "audited"):
         model = model.audited()
     if isinstance(model, AuditedLabels):
         return AuditSection(model)
-    for name in ("history_", "history"):  # training loops of others: skorch, Keras, your own
-        recorded = getattr(model, name, None)
-        if recorded is not None and not callable(recorded):
-            return HistorySection(model, recorded)
     raise TypeError(
-        "report needs a fitted estimator of selfpaced, a Solution, or an object with a history of epochs; got "
-        f"{type(model).__name__}"
+        f"report needs a fitted estimator, an audit or a reviewed network of selfpaced; got {type(model).__name__}"
     )
 
 
@@ -302,8 +245,3 @@ def _means(block: Any, values: Floats, seen: Any, shape: tuple[int, int]) -> tup
 def _below_half(weights: Floats) -> str:
     low = int((weights < 0.5).sum())
     return "none" if low == 0 else f"{count(low)} ({percent(low / weights.size)})"
-
-
-def _shares(weights: Floats) -> tuple[float, ...]:
-    counts = np.asarray(weight_histogram(weights), dtype=float)
-    return tuple(round(float(c), 6) for c in counts / max(counts.sum(), 1.0))

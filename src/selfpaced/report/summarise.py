@@ -16,16 +16,13 @@ from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
 
 from ..assessment import Labels
-from ..formatting import number, percent, unused_columns
+from ..formatting import number, unused_columns
 from ..inspection import look_through
 from ..reasons import columns_against, common_patterns, confident_rows
-from ..selection import HISTOGRAM_BINS, trust_in_words
+from ..selection import Candidate
 from .data import (
-    Comparison,
-    Histogram,
     History,
     Pairs,
-    PathStep,
     Pattern,
     ReportColumn,
     ReportTable,
@@ -37,20 +34,11 @@ from .supervised import FIRST, Section
 from .tables import as_columns, cell, feature_rows, make_table, thumbnails
 
 # cost: what a page holds, so that a browser stays fast (benchmarks/report.py): rows in the table, rows with their cells
-MAX_ROWS = 20_000
+MAX_ROWS = 5_000
 MAX_DETAILED = 1_000
-SHOWN_CLASSES = 6  # display: classes with a colour of their own
 LABELS_SHOWN = 12  # display: labels in the table of given and expected labels
 SCATTERED = 2_000  # cost: points of the scatter plot
 HIDDEN = ("decision", "target", "fingerprint")
-
-CITATION = """\
-@inproceedings{fan2017selfpaced,
-  title     = {Self-Paced Learning: An Implicit Regularization Perspective},
-  author    = {Fan, Yanbo and He, Ran and Liang, Jian and Hu, Bao-Gang},
-  booktitle = {Proceedings of the AAAI Conference on Artificial Intelligence},
-  year      = {2017}
-}"""
 
 
 def summarise(
@@ -60,7 +48,6 @@ def summarise(
     *,
     suspects: Any = None,
     cells: Any = None,
-    metrics: Mapping[str, tuple[Any, Any]] | None = None,
     title: str | None = None,
     note: str | None = None,
     notices: Sequence[str] = (),
@@ -72,10 +59,9 @@ def summarise(
     Parameters
     ----------
     fitted : object
-        A fitted estimator of this library, a Pipeline or search that ends in one, a
-        :class:`~selfpaced.solver.Solution`, a network as `selfpaced.torch.review` gives it, or anything with a
-        ``history_`` (or ``history``) of epochs.
-    X, y, suspects, cells, metrics, title, note, notices, not_used
+        A fitted estimator of this library, a Pipeline or search that ends in one, an audit, or a network as
+        `selfpaced.torch.review` gives it.
+    X, y, suspects, cells, title, note, notices, not_used
         See :func:`report`.
     max_rows : int
         Rows of the table at most; counts and conclusions are about all of them.
@@ -91,25 +77,24 @@ def summarise(
     section.check_rows(X, y)
     table = suspects if suspects is not None else _own_table(section, inner, X, seen, y)
     listed = {} if table is None else as_columns(table)  # all of them: the page may show fewer
+    section.listed = listed
     shown = None if table is None else make_table(listed, limit=max_rows)
     shown, review = _reviewable(shown, section, title or section.name)
-    path, cells = tuple(_steps(section)), X if cells is None else cells
+    path, cells = _path(section), X if cells is None else cells
     return Summary(
         title=title or section.name,
         kind=section.kind,
         sentence=section.sentence(),
         noun=section.noun,
-        conclusion=section.conclusion(listed),
+        conclusion=section.conclusion(),
         notices=tuple(notices),
         not_used=unused_columns(not_used),
         termination=section.termination,
         note=note or "",
         facts=tuple(section.facts()),
-        comparison=(*section.comparison(seen, y), *_given_metrics(metrics)),
         path=path,
         score_name=section.score_name,
         score_note=_score_note(path),
-        weights=_histogram(section.weights, y if section.kind == "classification" else None),
         suspects=shown,
         review=review,
         pairs=_pairs_of(listed, section),
@@ -119,81 +104,29 @@ def summarise(
         features=_features(shown, cells, section, by_label=suspects is not None),
         pictures=() if suspects is not None else thumbnails(section.pictures),
         grid=section.grid,
-        views=section.views,
         history=_history(section),
         parameters=_parameters(model),
         versions=_versions(),
-        citation=CITATION,
         created=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )
 
 
-def _steps(section: Section) -> list[PathStep]:
-    steps = []
-    # by how much of the data they trust, the plain model last; stages of other paths in their order
+def _path(section: Section) -> tuple[Candidate, ...]:
+    """The candidates by mean weight, the plain model last; stages of other paths in their order."""
     ordered = section.kind in ("classification", "regression")
-    key = (lambda c: (math.isinf(c.lam), c.mean_weight)) if ordered else (lambda c: math.isinf(c.lam))
-    for candidate in sorted(section.path, key=key):
-        plain, weight = math.isinf(candidate.lam), _finite(candidate.mean_weight)
-        scores = (candidate.score, candidate.spread) if section.score_name else (math.nan, math.nan)
-        score, spread = map(_finite, scores)
-        lam = "plain" if plain else number(float(candidate.lam))
-        label = candidate.label or ("plain" if plain else f"λ = {lam}")
-        steps.append(
-            PathStep(
-                label=label,
-                words=label if plain or weight is None else trust_in_words(weight, section.noun),
-                lam=lam,
-                score=score,
-                spread=spread,
-                compared="" if score is None else number(score) + ("" if spread is None else f" ± {number(spread, 2)}"),
-                accuracy=percent(candidate.accuracy, 1) if math.isfinite(candidate.accuracy) else "",
-                mean_weight=weight,
-                cost=_finite(candidate.cost) or 0.0,
-                chosen=bool(candidate.chosen),
-            )
-        )
-    return steps
+    return tuple(sorted(section.path, key=lambda one: (math.isinf(one.lam), ordered and one.mean_weight)))
 
 
-def _score_note(path: tuple[PathStep, ...]) -> str:
+def _score_note(path: tuple[Candidate, ...]) -> str:
     """Why the chosen candidate is not the one with the highest score, if that is so."""
-    scored = [step for step in path if step.score is not None]
-    best = max(scored, key=lambda step: step.score or 0.0, default=None)
-    chosen = next((step for step in scored if step.chosen), None)
-    if best is None or chosen is None or best.score is None or chosen.score is None or best is chosen:
+    scored = [one for one in path if math.isfinite(one.score)]
+    best = max(scored, key=lambda one: one.score, default=None)
+    chosen = next((one for one in scored if one.chosen), best)
+    if best is None or chosen is None or best.score <= chosen.score:
         return ""
-    ahead, error = best.score - chosen.score, max(best.spread or 0.0, chosen.spread or 0.0)
-    if ahead <= 0:
-        return ""
-    reach = "within" if ahead <= error else "more than"
-    return f"{best.words} ({best.label}) scores {number(ahead, 2)} higher, {reach} one standard error."
-
-
-def _finite(value: Any) -> float | None:
-    number = float(value)
-    return float(f"{number:.6g}") if math.isfinite(number) else None
-
-
-def _given_metrics(metrics: Mapping[str, tuple[Any, Any]] | None) -> list[Comparison]:
-    def show(value: Any) -> str:
-        return number(float(value), 4) if isinstance(value, int | float | np.number) else str(value)
-
-    return [Comparison(str(name), show(plain), show(paced)) for name, (plain, paced) in (metrics or {}).items()]
-
-
-def _histogram(weights: Any, y: Any) -> Histogram | None:
-    if weights is None or not weights.size:
-        return None
-    bins = np.minimum((np.clip(weights, 0, 1) * HISTOGRAM_BINS).astype(int), HISTOGRAM_BINS - 1)
-    labels = None if y is None else np.asarray(y).astype(str, copy=False)
-    names = [] if labels is None else np.unique(labels).tolist()
-    if labels is None or len(names) > SHOWN_CLASSES:
-        names, parts = ["all"], [bins]
-    else:
-        parts = [bins[labels == name] for name in names]
-    counts = [np.bincount(part, minlength=HISTOGRAM_BINS) for part in parts]
-    return Histogram(tuple(names), tuple(tuple(int(c) for c in series) for series in counts))
+    ahead = best.score - chosen.score
+    reach = "more than" if ahead > np.nanmax([0.0, best.spread, chosen.spread]) else "within"
+    return f"{best.label} scores {number(ahead, 2)} higher, {reach} one standard error."
 
 
 def _features(table: Any, X: Any, section: Section, *, by_label: bool) -> Any:
@@ -210,12 +143,11 @@ def _features(table: Any, X: Any, section: Section, *, by_label: bool) -> Any:
 
 
 def _history(section: Section) -> History | None:
-    """Numbers per epoch or, for a Solution, per stage."""
-    recorded, unit = section.recorded, section.unit
-    if recorded is None:
+    """Numbers per epoch."""
+    if section.recorded is None:
         return None
-    columns = as_columns(recorded)
-    index = columns.pop(unit, None)
+    columns = as_columns(section.recorded)
+    index = columns.pop("epoch")
     phases = columns.pop("phase", ())
     series = {}
     for name, values in columns.items():
@@ -224,14 +156,12 @@ def _history(section: Section) -> History | None:
             series[name] = tuple(value if isinstance(value, float | int) else None for value in plain)
     if not series:
         return None
-    length = len(next(iter(series.values())))
-    numbers = tuple(range(length)) if index is None else tuple(int(i) for i in index)
     bands = {
         name: (series.pop(low), series.pop(high))
         for name, (low, high) in section.bands.items()
         if {name, low, high} <= set(series)
     }
-    return History(unit, numbers, series, bands, tuple(str(phase) for phase in phases))
+    return History(tuple(int(i) for i in index), series, bands, tuple(str(phase) for phase in phases))
 
 
 def _parameters(model: Any) -> tuple[tuple[str, str], ...]:

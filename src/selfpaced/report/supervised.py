@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,9 @@ from numpy.typing import NDArray
 
 from ..assessment import Assessment
 from ..formatting import count, number, percent, plural
-from ..inspection import Findings, assessment_of, held_out_accuracy, suspect_table
+from ..inspection import Findings, assessment_of, suspect_table
 from ..selection import end_in_words
-from .data import Comparison, Fact, Grid, ViewWeights
+from .data import Fact, Grid
 from .tables import as_columns
 
 Floats = NDArray[np.float64]
@@ -29,11 +30,11 @@ class Section:
     score_name = ""  # empty: scores are not shown
     termination = ""
     path: tuple[Any, ...] = ()
-    recorded: Any = None  # numbers per epoch or stage
-    unit = "epoch"
+    recorded: Any = None  # numbers per epoch
     bands: Mapping[str, tuple[str, str]] = {}  # recorded numbers with the names of their lower and upper ends
     pictures: Sequence[Any] = ()  # of the first rows of the table
     scale: Any = None  # a fitted transformer, if the model predicts the target on another scale
+    listed: Mapping[str, Any] = {}  # the table of rows, all of them
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -58,7 +59,7 @@ class Section:
         """What was fitted, in one sentence."""
         raise NotImplementedError
 
-    def conclusion(self, listed: Mapping[str, Any]) -> str:  # noqa: ARG002
+    def conclusion(self) -> str:
         """What was found; empty for objects that do not assess rows."""
         return ""
 
@@ -70,19 +71,10 @@ class Section:
         """The rows to check, most suspicious first; None if there is nothing to rank."""
         return None
 
-    def comparison(self, X: Any, y: Any) -> list[Comparison]:  # noqa: ARG002
-        """The plain model beside the self-paced one."""
-        return []
-
     @property
     def grid(self) -> Grid | None:
         """A matrix in blocks."""
         return None
-
-    @property
-    def views(self) -> tuple[ViewWeights, ...]:
-        """The weights of every view."""
-        return ()
 
     def check_rows(self, X: Any, y: Any) -> None:
         """Refuse data of another length than the model was fitted on."""
@@ -109,7 +101,7 @@ class AssessedSection(Section):
         chosen = next((one.mean_weight for one in self.path if one.chosen), math.nan)
         share = chosen if math.isfinite(chosen) else float(self.weights.mean())
         trusted = percent(share).replace(" ", "\N{NO-BREAK SPACE}")
-        return Fact("pace", f"trusts {trusted}", f"λ = {number(lam)}")
+        return Fact("mean weight", trusted, f"pace λ = {number(lam)}")
 
 
 class SupervisedSection(AssessedSection):
@@ -119,26 +111,26 @@ class SupervisedSection(AssessedSection):
     assessed = "label"
 
     def sentence(self) -> str:
-        rows = plural(self.weights.size, "row")
+        return f"{self._fitted()} {self.findings.accuracy()}".strip()
+
+    def _fitted(self) -> str:
+        fitted, rule = f"{self.name} was fitted to {plural(self.weights.size, 'row')}", self.assessment.rule
         if math.isinf(float(self.model.lam_)):
-            return f"{self.name} was fitted to {rows}."  # how the fit ended says why it is the plain one
-        if self.assessment.rule is None:
-            return f"{self.name} was fitted to {rows} with soft labels: a row counts for each class by its probability."
-        rule = getattr(self.assessment.rule, "name", "") or "chosen"
-        return f"{self.name} was fitted to {rows}, weighted by the {rule} rule; {self._low()} less than half weight."
-
-    def _low(self) -> str:
+            return f"{fitted}."  # how the fit ended says why it is the plain one
+        if rule is None:
+            return f"{fitted} with soft labels: a row counts for each class by its probability."
         low = int((self.weights < 0.5).sum())
-        return f"{count(low)} ({percent(low / max(self.weights.size, 1))}) have" if low else "no row has"
+        half = f"{count(low)} ({percent(low / max(self.weights.size, 1))}) have" if low else "no row has"
+        return f"{fitted}, weighted by the {getattr(rule, 'name', '') or 'chosen'} rule; {half} less than half weight."
 
-    def conclusion(self, listed: Mapping[str, Any]) -> str:
+    def conclusion(self) -> str:
         """What was found, and how far it is proven."""
-        found = self.findings(listed)
-        return f"{found.lists()} {found.rate()}"
+        return f"{self.findings.lists()} {self.findings.rate()}"
 
-    def findings(self, listed: Mapping[str, Any]) -> Findings:
+    @cached_property
+    def findings(self) -> Findings:
         """The figures of the fit."""
-        return Findings.of(self.model, listed, in_unit=self.in_unit)
+        return Findings.of(self.model, self.listed, in_unit=self.in_unit)
 
     def facts(self) -> list[Fact]:
         features = getattr(self.model, "n_features_in_", None)  # a model of texts has none
@@ -177,42 +169,9 @@ class LabelSection(SupervisedSection):
         if any(one.score > 0 for one in self.path if math.isfinite(one.score)):
             self.score_name = "held-out accuracy"
 
-    def comparison(self, X: Any, y: Any) -> list[Comparison]:
-        out = []
-        accuracy = held_out_accuracy(self.model)
-        if accuracy["chosen"] is not None:
-            plain = "–" if accuracy["plain"] is None else percent(accuracy["plain"], 1)
-            note = "on the given labels, of which some may be wrong"
-            out.append(Comparison("Held-out accuracy", plain, percent(accuracy["chosen"], 1), note))
-        if X is None or y is None or not hasattr(self.model, "plain_"):
-            return out
-        before, after = np.asarray(self.model.plain_.predict(X)), np.asarray(self.model.predict(X))
-        if before.dtype.kind in "iu" and before.dtype.kind != after.dtype.kind:
-            before = np.asarray(self.model.classes_)[before]  # the plain model may know classes by number
-        changed = int(np.sum(before != after))
-        note = f"{percent(changed / len(after))} of the rows"
-        return [*out, Comparison("Predictions that differ from the plain model", "–", count(changed), note)]
-
 
 class ValueSection(SupervisedSection):
     """A regressor."""
 
     kind = "regression"
     assessed = "value"
-
-    def facts(self) -> list[Fact]:
-        facts, found = super().facts(), self.findings({})
-        if self.assessment.held_out:  # else it is compared with that of the plain model
-            facts.append(Fact("median error", number(found.typical_error or 0.0), "of the held-out rows"))
-        if found.misfit is not None:
-            facts.append(Fact("not explained by the model", percent(found.misfit), "not called errors"))
-        return facts
-
-    def comparison(self, X: Any, y: Any) -> list[Comparison]:
-        # held-out errors of the plain model are not known
-        if X is None or y is None or self.assessment.held_out or not hasattr(self.model, "plain_"):
-            return []
-        fitted = self.in_unit(np.asarray(self.model.plain_.predict(X)))
-        plain = number(float(np.median(np.abs(np.asarray(y, dtype=np.float64) - fitted))))
-        paced = number(self.findings({}).typical_error or 0.0)
-        return [Comparison("Median error", plain, paced, "of the fitted rows, in the unit of the target")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import io
 import math
 from collections.abc import Hashable, Mapping, Sequence
@@ -41,36 +40,20 @@ def as_columns(table: Any) -> dict[str, Sequence[Any]]:
 
     Parameters
     ----------
-    table : data frame, mapping of columns, structured array, or sequence of records
-        Records are mappings, dataclasses or named tuples.
+    table : data frame, mapping of columns, or what pandas makes a data frame of
 
     Examples
     --------
-    >>> as_columns([{"row": 3, "weight": 0.5}, {"row": 1, "weight": 1.0}])
-    {'row': [3, 1], 'weight': [0.5, 1.0]}
+    >>> as_columns([{"row": 3, "weight": 0.5}, {"row": 1, "weight": 1.0}])["row"].tolist()
+    [3, 1]
     """
     if isinstance(table, Mapping):
         return {str(name): values for name, values in table.items()}
-    if hasattr(table, "columns") and hasattr(table, "shape"):
-        return {str(name): table[name] for name in table.columns}
-    names = getattr(getattr(table, "dtype", None), "names", None)
-    if names:
-        return {name: table[name] for name in names}
-    if dataclasses.is_dataclass(table) and not isinstance(table, type):
-        return {f.name: getattr(table, f.name) for f in dataclasses.fields(table)}
-    records = [_record(row) for row in table]
-    keys = dict.fromkeys(key for record in records for key in record)
-    return {key: [record.get(key) for record in records] for key in keys}
+    if not hasattr(table, "columns"):
+        import pandas as pd  # takes a second
 
-
-def _record(row: Any) -> dict[str, Any]:
-    if isinstance(row, Mapping):
-        return {str(key): value for key, value in row.items()}
-    if dataclasses.is_dataclass(row) and not isinstance(row, type):
-        return {f.name: getattr(row, f.name) for f in dataclasses.fields(row)}
-    if hasattr(row, "_asdict"):
-        return dict(row._asdict())
-    raise TypeError(f"a table's rows must be mappings, dataclasses or named tuples, got {type(row).__name__}")
+        table = pd.DataFrame(table)
+    return {str(name): table[name] for name in table.columns}
 
 
 def cell(value: Any, digits: int = 6) -> Cell:
@@ -106,7 +89,7 @@ def make_table(table: Any, *, limit: int) -> ReportTable:
 
 
 def _column(key: str, values: Any, limit: int) -> ReportColumn:
-    plain = _plain(_head(values, limit))
+    plain = [cell(value) for value in _head(values, limit)]
     kinds = {type(value) for value in plain if value is not None}
     if kinds == {int}:
         kind = "integer"
@@ -118,23 +101,6 @@ def _column(key: str, values: Any, limit: int) -> ReportColumn:
         kind = "text"
         plain = [value if value is None else str(value) for value in plain]
     return ReportColumn(key, LABELS.get(key, key.replace("_", " ").capitalize()), kind, plain)
-
-
-def _plain(values: list[Any]) -> list[Cell]:
-    """Every value as a cell; short texts and whole numbers stay as they are, finite floats are rounded at once."""
-    kinds = set(map(type, values))
-    if kinds == {int} and max(values) < 2**53 and min(values) > -(2**53):
-        return values
-    if kinds == {str} and max(map(len, values)) <= _TEXT_LIMIT and not {"NaT", "<NA>"} & set(values):
-        return values
-    array = np.array(values) if values and isinstance(values[0], float) else None
-    if array is None or array.dtype.kind != "f" or not np.isfinite(array).all():
-        return [cell(value) for value in values]
-    magnitude = np.floor(np.log10(np.where(array == 0, 1.0, np.abs(array))))
-    # dividing by a power of ten leaves no more digits than the decimal has; multiplying by a negative one would
-    unit = 10.0 ** np.clip(5 - magnitude, 0, 300)
-    cells: list[Cell] = (np.round(array * unit) / unit).tolist()
-    return cells
 
 
 def _head(values: Any, limit: int) -> Any:

@@ -53,12 +53,12 @@ def consistency(regularizer: Regularizer, lam: float, sigma: float = 1.0) -> flo
 
 
 def efficient_lam(regularizer: Regularizer, sigma: float = 1.0, target: float = 0.95) -> float:
-    """The pace at which a rule on squared residuals has this efficiency: where an upward path should stop.
+    """The pace at which a rule on squared residuals has this efficiency, at which an upward path should stop.
 
     Raises
     ------
     ValueError
-        Where the rule has no such pace for errors of this size (rules that are not free of scale).
+        If the rule has no such pace for errors of this size (rules that are not free of scale).
 
     Examples
     --------
@@ -177,7 +177,7 @@ def tukey_loss(residuals: Floats, sigma: float) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class EfficientStop:
-    """Stop a path where the rule is as open as the good residuals of the current fit deserve."""
+    """Stop a path at the pace that is efficient for the good residuals of the current fit."""
 
     efficiency: float = 0.95  # theory: the customary price of robustness at the normal, 5 %
     unit: float = 1.0
@@ -243,8 +243,8 @@ class ScaleStop:
         if reached < self.ratio:
             return None
         if reached > NO_NOISE:
-            return "most entries are met exactly, and those far off have half weight"
-        return f"entries {reached:.1f} times the noise scale off have half weight"
+            return "most entries are fitted exactly, and those far off have half weight"
+        return f"a residual of {reached:.1f} noise scales has half weight"
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def m_scale(
 ) -> float:
     """Tukey's M-scale with the highest breakdown: the s with mean rho(r / s) = (1 - dof / n) / 2.
 
-    Zero where half the residuals or more are zero.
+    Zero if half the residuals or more are zero.
 
     >>> from scipy.special import ndtri
     >>> round(m_scale(ndtri((np.arange(1000) + 0.5) / 1000)), 2)
@@ -121,7 +121,7 @@ def _biweight_rho(size: Floats, cut: float | Floats) -> Floats:
 
 
 def shorth(values: ArrayLike, sample_weight: Floats | None = None) -> float:
-    """The mean of the shortest half: where most values sit, untouched by a minority far away on one side.
+    """Return the mean of the shortest half of the values, which a far minority on one side does not change.
 
     >>> shorth([0.0, 1.0, 2.0, 90.0, 95.0])
     1.0

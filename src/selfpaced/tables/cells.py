@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 READABLE = 0.9  # a choice: share of the cells that have to read as numbers (or dates) for the column to be one
 GROUPED = 30  # theory: numbers such as 1,234 beside 950 that are thousands; 0.9 ** 30 of decimals would end in no zero
 UNREADABLE_SHARE = 0.02  # a choice: share of the cells up to which endings that are no unit count as unreadable
+LARGEST_NUMBER = 1e100  # numerical safety: the squares of larger numbers overflow
 DATES_PROBED = 200  # cost: cells from which the format of dates is guessed
 
 # convention: spellings of a missing value, in lower case
@@ -175,7 +176,7 @@ class NumberFormat:
             return np.nan
         negative = cell["open"] or (cell["sign"] or cell["late"] or "+") in "-−–"
         value *= self.factors.get(ending, 1.0)
-        return (-value if negative else value) if np.isfinite(value) else np.nan
+        return (-value if negative else value) if abs(value) <= LARGEST_NUMBER else np.nan
 
 
 def _decimal(matched: list[tuple[re.Match[str], int]], default: str) -> str:

@@ -45,7 +45,7 @@ _SUMMARY = re.compile(
 
 
 def notices(frame: pd.DataFrame, target: str, labels: Any, *, task: str, exclude: Any = ()) -> list[str]:
-    """Return what somebody should look at before believing a fit: sentences, none of them an error.
+    """Return findings to read before a fit, as sentences; none of them is an error.
 
     Parameters
     ----------
@@ -91,11 +91,13 @@ def conflicting_duplicates(frame: pd.DataFrame, labels: Any) -> tuple[int, int]:
     """
     import pandas as pd
 
-    group, codes = (pd.factorize(values)[0] for values in (row_keys(frame), np.asarray(labels)))
-    rows = pd.DataFrame({"group": group, "label": codes})
-    repeated = rows[rows["group"].duplicated(keep=False)]
-    different = repeated.groupby("group")["label"].nunique() > 1
-    return int(repeated["group"].isin(different.index[different]).sum()), int(different.sum())
+    keys = pd.Series(row_keys(frame))
+    repeated = keys.duplicated(keep=False).to_numpy()
+    if not repeated.any():
+        return 0, 0
+    groups = pd.Series(np.asarray(labels)[repeated]).groupby(keys[repeated].to_numpy())
+    different = groups.transform("nunique") > 1
+    return int(different.sum()), int(sum(groups.nunique() > 1))
 
 
 def summary_rows(frame: pd.DataFrame) -> Iterator[str]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..formatting import plural
-from .cells import CellLevels, DateFormat, NumberFormat, are_codes, are_days, days_of
+from .cells import LARGEST_NUMBER, CellLevels, DateFormat, NumberFormat, are_codes, are_days, days_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,8 +114,8 @@ class NumberColumn:
         """Return the numbers, and the first row whose cell is none (-1 if all are, or are missing)."""
         if _is_number(series):
             values = _numbers(series)
-            bad = np.isinf(values) if values.dtype.kind == "f" else np.zeros(0, dtype=bool)
-            return (np.where(bad, np.nan, values), int(bad.argmax())) if bad.any() else (values, -1)
+            large = too_large(values)
+            return (np.where(large, np.nan, values), int(large.argmax())) if large.any() else (values, -1)
         levels = CellLevels.of(series)
         known = self._written(levels).parse(levels)
         bad = np.flatnonzero(np.isnan(known))
@@ -312,16 +312,18 @@ def _describe_numbers(series: pd.Series, name: str, decimal: str) -> tuple[Colum
     if are_days(values):
         first = int(values[np.isfinite(values)][0])
         return DateColumn(name), [Note(name, f"whole numbers such as {first} are read as dates")]
-    infinite = np.isinf(values) if not whole else np.zeros(1, dtype=bool)
-    count = int(infinite.sum())
-    told = Note(name, f"{plural(count, 'infinite value')} count{'s' * (count == 1)} as missing", int(infinite.argmax()))
-    return NumberColumn(name, decimal=decimal), [told] * bool(infinite.any())
+    large = too_large(values)
+    count = int(large.sum())
+    first = int(large.argmax())
+    what = f"{plural(count, 'value')} above {LARGEST_NUMBER:.0e} count{'s' * (count == 1)} as missing"
+    told = [Note(name, f"{what}, first {values[first]:g}", first)] if count else []
+    return NumberColumn(name, decimal=decimal), told
 
 
 def _describe_text(levels: CellLevels, name: str, decimal: str) -> tuple[Column | NotUsed, list[Note]]:
     notes: list[Note] = []
     if are_codes(levels):
-        notes.append(Note(name, "digits with leading zeros are codes, no quantities"))
+        notes.append(Note(name, "digits with leading zeros are codes, not quantities"))
     elif (numbers := NumberFormat.find(levels, decimal)) is not None:
         if numbers.decimal:
             values = numbers.parse(levels)
@@ -393,6 +395,13 @@ def counts_rows(values: NDArray[Any]) -> bool:
         return False
     steps = np.diff(values)
     return bool(np.all(steps == 1) or np.all(steps == -1))
+
+
+def too_large(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which numbers are infinite, or so large that their squares are."""
+    if values.dtype.kind != "f" or not values.size or np.nanmax(np.abs(values), initial=0.0) <= LARGEST_NUMBER:
+        return np.zeros(values.size, dtype=bool)
+    return np.asarray(np.abs(values) > LARGEST_NUMBER)
 
 
 def _is_number(series: pd.Series) -> bool:

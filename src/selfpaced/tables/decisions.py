@@ -1,6 +1,6 @@
 """What a person decided about suspects, and the table that follows from it.
 
-A decision is one line of a table with the columns ``row`` (position, from 0), ``decision`` and, where known,
+A decision is one line of a table with the columns ``row`` (position, from 0), ``decision`` and, if known,
 ``expected``, ``target`` and ``fingerprint``: a file ``suspects.csv`` that somebody has
 filled in, or ``decisions.csv`` of the report.
 """
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..fingerprint import row_keys
 from .cells import CellLevels, NumberFormat
 from .reading import Lines, read_table
-from .text import TableError
+from .text import TableError, unguarded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,7 +86,7 @@ class Reviewed:
 
 
 def apply_decisions(table: pd.DataFrame, decisions: Any, *, target: str | None = None, decimal: str = "") -> Reviewed:
-    """Correct a table as somebody has decided; the table itself is not changed.
+    """Apply decisions to a copy of a table.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def apply_decisions(table: pd.DataFrame, decisions: Any, *, target: str | None =
     target : str, optional
         Column of the labels or values; by default the decisions name it.
     decimal : {"", ".", ","}
-        Decimal sign of values that are text, where the column itself does not tell it (``1,234`` in every cell). New
+        Decimal sign of values that are text, if the column itself does not tell it (``1,234`` in every cell). New
         values are written with it.
 
     Returns
@@ -131,14 +131,14 @@ def apply_decisions(table: pd.DataFrame, decisions: Any, *, target: str | None =
     if rows["replace"].size:
         column = target or next((answer.target for answer in answers if answer.target), "")
         if column not in table.columns:
-            told = f"the table has no column {column!r}" if column else "nobody says which column holds the labels"
-            raise TableError(source, f"{told}; name it by target")
+            told = f"the table has no column {column!r}" if column else "the column of labels is not known"
+            raise TableError(source, f"{told}; name it with target=")
         corrected = _corrected(table, column, [a for a in answers if a.what == "replace"], source, decimal)
     return Reviewed(corrected, rows["keep"], rows["replace"], rows["drop"])
 
 
 def row_marks(table: pd.DataFrame, rows: Any = slice(None)) -> list[str]:
-    """A short text for the content of each row, by which it is known again; no spreadsheet takes it for a number.
+    """Return a short fingerprint of the content of each row, which no spreadsheet reads as a number.
 
     >>> import pandas as pd
     >>> row_marks(pd.DataFrame({"size": [1, 1], "kind": ["a", "b"]})) == row_marks(pd.DataFrame({"size": [1.0, 1.0],
@@ -152,10 +152,10 @@ def row_marks(table: pd.DataFrame, rows: Any = slice(None)) -> list[str]:
 
 
 def written_cells(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, Lines]:
-    """Return the cells of a file as text, empty where nothing is written, and the lines of its rows."""
+    """Return the cells of one of our lists as text, empty where nothing is written, and the lines of its rows."""
     table = read_table(path, text=None)
     frame = table.frame.astype(object)
-    return frame.where(frame.notna(), ""), table.lines
+    return frame.where(frame.notna(), "").map(unguarded), table.lines
 
 
 def read_answers(decisions: Any) -> list[RowDecision]:
@@ -227,7 +227,7 @@ def _corrected(
 
     given = table[column]
     values = given.astype(object)
-    # Spreadsheets drop leading zeros: 2 means 02 where there is no label 2.
+    # Spreadsheets drop leading zeros: 2 means 02 if there is no label 2.
     padded = {str(label).lstrip("0"): label for label in given.unique() if str(label).isdigit()}
     known = set(given.unique())
     text = not types.is_numeric_dtype(given.dtype) and not types.is_datetime64_any_dtype(given.dtype)

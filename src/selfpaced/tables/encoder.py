@@ -55,9 +55,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Components of all texts together, by default 120 for linear models and 30 for trees. If it is given, the output
         is never sparse.
     dtype : {"auto", "float32", "float64"}
-        Of the features; ``"auto"`` takes single precision above ten million cells.
+        Type of the features; ``"auto"`` takes single precision above ten million cells.
     random_state : int, default=0
-        Of the SVD.
+        Seed of the SVD.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 self.columns_.append(column.fit(frame[column.name], linear))
         if not self.columns_:
             shown = "; ".join(f"{name!r}: {why}" for name, why in self.not_used_[:5])
-            raise ValueError(f"no column can be used: {shown or 'the table has no other'}")
+            raise ValueError(f"no column can be used: {shown or 'there is none besides the target'}")
         texts = {name: _present(levels[name]) for name in self.names_of("text")}
         self.sparse_ = len(texts) == len(self.columns_) and linear and self.n_components is None
         components = 0 if self.sparse_ else self.n_components or COMPONENTS[self.kind]
@@ -198,7 +198,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             return self._encode(frame, self._readers(frame, levels, tables))
 
     def transform(self, X: Any) -> Any:
-        """Encode the rows of a table; further columns do not matter.
+        """Encode the rows of a table; other columns are ignored.
 
         Parameters
         ----------

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .text import Dialect, TableError, TextFile, records, to_frame, unguarded, warn
+from .text import Dialect, TableError, TextFile, records, to_frame, warn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +71,7 @@ class LoadedTable:
     lines : Lines
         Row -> line.
     dialect : Dialect
-        Of a text file.
+        How a text file is written.
     """
 
     frame: pd.DataFrame
@@ -101,11 +101,11 @@ def read_table(
     path : path-like
         ``.parquet``/``.pq`` is Parquet, everything else is text; ``.gz`` is unpacked on the fly.
     separator : str, optional
-        Between fields; found from the first line if not given (``.tsv`` means tab).
+        Character between fields; found from the first line if not given (``.tsv`` means tab).
     header : bool, default=True
         Whether the first line holds the column names; without, columns are ``column_1``, ``column_2``, ...
     encoding : str, optional
-        Of a text file: UTF-8, UTF-16 with its mark, else Windows-1252 with a warning.
+        Encoding of a text file: UTF-8, UTF-16 with its mark, else Windows-1252 with a warning.
     skip_broken : bool, default=False
         Leave broken rows out, with a warning, instead of refusing the file.
     decimal : {"", ".", ","}
@@ -141,8 +141,7 @@ def text_rows(table: LoadedTable) -> Iterator[list[str]]:
     """Return the records of a text file as they are written: the header first, then the rows of ``table.frame``."""
     assert table.path is not None
     width = table.lines.width
-    found = (cells for _, cells in records(table.path, table.dialect) if len(cells) == width)
-    return ([unguarded(cell) for cell in cells] for cells in found)
+    return (cells for _, cells in records(table.path, table.dialect) if len(cells) == width)
 
 
 def _read_text(file: TextFile, skip_broken: bool, text: Collection[str] | None) -> LoadedTable:

@@ -13,6 +13,7 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
@@ -119,7 +120,7 @@ class TextFile:
                 pass
         return cls(path, dialect, names, skip, lines + (last != b"\n"), quotes > 0)
 
-    def options(self, broken: list[Any], decimal: str | None = None) -> tuple[Any, Any, Any]:
+    def _options(self, broken: list[Any], types: dict[str, Any], only: Collection[str] = ()) -> tuple[Any, Any, Any]:
         """Return how Arrow is to read the file; rows that do not fit are added to ``broken``."""
         from pyarrow import csv as arrow_csv
 
@@ -135,44 +136,58 @@ class TextFile:
             delimiter=self.dialect.separator, newlines_in_values=self.quoted, invalid_row_handler=skip_row
         )
         converting = arrow_csv.ConvertOptions(
+            column_types=types,
+            include_columns=list(only),
             null_values=NULLS,
             strings_can_be_null=True,
             quoted_strings_can_be_null=True,
             true_values=[],
             false_values=[],
-            decimal_point=(self.dialect.decimal if decimal is None else decimal) or ".",
+            decimal_point=self.dialect.decimal or ".",
         )
         return reading, parsing, converting
 
-    def read(self, text: Collection[str], only: list[str] | None = None) -> tuple[pd.DataFrame, int]:
+    def read(self, text: Collection[str], only: Collection[str] = ()) -> tuple[pd.DataFrame, int]:
         """Return the columns of the file, and how many rows did not fit."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
         broken: list[Any] = []
-        reading, parsing, converting = self.options(broken)
-        converting.column_types = dict.fromkeys(text, pa.string())
-        converting.include_columns = only or []
+        options = self._options(broken, dict.fromkeys(text, pa.string()), only)
         try:
             with pa.input_stream(str(self.path), compression="detect") as stream:
-                table = arrow_csv.read_csv(stream, reading, parsing, converting)
+                table = arrow_csv.read_csv(stream, *options)
         except UnicodeDecodeError:
             raise
         except (pa.ArrowInvalid, OSError) as error:
             raise TableError(self.path, f"cannot be read as a table: {error}") from error
         if any(pa.types.is_binary(kind) for kind in table.schema.types):
             raise UnicodeDecodeError("utf-8", b"", 0, 1, "invalid bytes")
-        return to_frame(unguarded_table(table)), len(broken)
+        return to_frame(table), len(broken)
+
+    @contextmanager
+    def batches(self, broken: list[Any], types: dict[str, Any]) -> Iterator[Any]:
+        """Open the file to read it piece by piece; other columns have the types of the first piece."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        with (
+            pa.input_stream(str(self.path), compression="detect") as stream,
+            arrow_csv.open_csv(stream, *self._options(broken, types)) as batches,
+        ):
+            yield batches
 
     def codes(self, integers: Collection[str]) -> set[str]:
         """Return the columns of whole numbers whose leading zeros tell that they are codes."""
-        if not integers or not (self.dialect.separator not in ",;\t|" or self._leading_zeros()):
+        if not integers or not self.leading_zeros():
             return set()
         frame, _ = self.read(integers, [name for name in self.names if name in integers])
         return {name for name in frame.columns if are_codes(CellLevels.of(frame[name]))}
 
-    def _leading_zeros(self) -> bool:
+    def leading_zeros(self) -> bool:
         """Return whether any field may begin with a zero and a digit."""
+        if self.dialect.separator not in ",;\t|":
+            return True
         last = b""
         with _binary(self.path) as stream:
             while block := stream.read(BYTES_AT_ONCE):
@@ -240,10 +255,11 @@ def _column_names(path: Path, dialect: Dialect) -> tuple[list[str], int]:
     if cells and all(_NUMBER.fullmatch(cell) for cell in cells):
         what = "the first line holds numbers, not column names: say that there is no header (--no-header)"
         raise TableError(path, what, end)
-    names = [unguarded(cell.strip()) or f"column_{i + 1}" for i, cell in enumerate(cells)]
+    names = [cell.strip() or f"column_{i + 1}" for i, cell in enumerate(cells)]
     named = sum(map(bool, map(str.strip, cells)))
     if 2 * named < len(cells):
-        warn(f"{path}: the first line names {named} of {len(cells)} columns: is it a title? Remove what is no header")
+        what = f"{path}: the first line names {named} of {len(cells)} columns"
+        warn(f"{what}: is it a title? Remove the lines above the header")
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         warn(f"{path}: the column name {twice[0]!r} appears more than once; later ones get a number")
@@ -304,8 +320,8 @@ def to_frame(table: Any) -> pd.DataFrame:
 # ---------------------------------------------------------------------------------------------------- formulas
 #
 # A text that begins with =, +, - or @, also in its wide form or after a tab or the end of a line, is a formula to some
-# spreadsheet. It is written with an apostrophe before it, and read without. Numbers and such a sign alone stay as they
-# are. What has an apostrophe before the sign already gets a second one, so that every table is read as it was.
+# spreadsheet. In our lists it has an apostrophe before it. Numbers and such a sign alone stay as they are. What has an
+# apostrophe before the sign already gets a second one, so that a list is read back as it was.
 
 _SIGNS = r"'*[=+\-@\t\r\n＝＋－＠]"
 _RISKY = re.compile(f"{_SIGNS}.", re.DOTALL)
@@ -346,17 +362,3 @@ def guarded_frame(frame: pd.DataFrame) -> pd.DataFrame:
                 safe.isetitem(place, cells.map(lambda cell: guarded(cell) if isinstance(cell, str) else cell))
     safe.columns = [guarded(name) if isinstance(name, str) else name for name in frame.columns]
     return safe
-
-
-def unguarded_table(table: Any) -> Any:
-    """Return an Arrow table with its texts as they were."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    for position, kind in enumerate(table.schema.types):
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            column = table.column(position)
-            if pc.any(pc.starts_with(column, "'")).as_py():
-                plain = pc.replace_substring_regex(column, f"(?s)^'({_SIGNS}.)", "\\1", max_replacements=1)
-                table = table.set_column(position, table.schema.names[position], plain)
-    return table

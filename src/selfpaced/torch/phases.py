@@ -39,8 +39,8 @@ EXPLAINED_SHARE = 0.1
 
 _TELLS = {
     "none": "no epoch has ended yet",
-    "early": "still looking: {epochs} epochs and {rows:.0f} rows are too few to decide",
-    "learning": "still looking: the network still learns {gain} an epoch",
+    "early": "no decision yet: {epochs} epochs and {rows:.0f} rows are too few to decide",
+    "learning": "no decision yet: agreement with the labels still grows by {gain} an epoch",
     "alarm": "{found}: one more epoch must confirm it",
     "unsettled": "{found}: not decided after {epochs} epochs",
     "overlap": "{found}: overlap of the classes explains enough of the {contradict} that contradict it",
@@ -49,15 +49,15 @@ _TELLS = {
     "noise": "{found}: {trusted} of the rows are trusted",
     "trial": "{found}: a quarter of the rows is held back for {trial} epochs to see whether the others explain them",
     "rare groups": "labels that contradicted the network were explained by other rows: rare groups, not label noise",
-    "not confirmed": "paced, and taken back after {epochs} epochs: wrong labels explain {share} of what "
+    "not confirmed": "pacing was undone after {epochs} epochs: wrong labels explain only {share} of what "
     "contradicts the paced network",
     "memorised": "the network memorises labels: {goal} of the held-out ones agree, fewer than before and than in "
     "training; that share of the rows is trusted; keep the network of the epoch with the best held-out accuracy",
     "given": "the pace was given",
-    "values early": "still looking: absolute errors for the first {epochs} epochs",
+    "values early": "no decision yet: absolute errors for the first {epochs} epochs",
     "values": "weights fall with the residual, one half at 3.7 robust standard deviations; {rate} of the rows are "
     "outliers",
-    "beyond reach": "{rate} of the rows lie far off the others: too many to tell which part is right; absolute "
+    "beyond reach": "{rate} of the rows lie far from the others: too many to tell which part is right; absolute "
     "errors are minimised",
     "between groups": "the fit lies between two groups of rows: too many to tell which part is right; absolute errors "
     "are minimised",

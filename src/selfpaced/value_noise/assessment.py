@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from ..fingerprint import content_keys, mixed
 from ..folds import make_folds
 from ..robust import outlier_probability, outlier_share, second_heap
-from ..robust.scales import NORMAL_95, WINDOW
+from ..robust.scales import CUTOFF, NORMAL_95, WINDOW
 from ..selection import effective_size, frequencies, mean_and_error
 from .mixture import NEAR, Mixture, fit_mixture
 from .reference import Reference, Rows, best_references, leverage_cluster, numeric_features, usual_but_for
@@ -39,7 +39,7 @@ COUNTED_SHARE = (
     0.1  # share of errors that count on a less likely scale alone: benchmarks/regression.py messy and tables
 )
 ATOM = 0.15  # a choice: share of one repeated value (zero, often) that no residual can assess
-CROWD = 0.3  # a choice: share of gross residuals (of rows before a heap) that would own a reference, too
+CROWD = 0.25  # share of gross rows, or in a second heap, that would own a reference: benchmarks/regression.py shifted
 EVEN_ODDS = 0.5  # convention: above, a value is more probably wrong than right
 UNPROVEN = 1.0  # standard errors that a gain must have if no gross errors were found: benchmarks/regression.py tables
 
@@ -59,7 +59,7 @@ class ValueAssessment:
     references, mixtures : tuple
         In whose units rows are assessed, the likeliest first, and the errors in them; empty: those of the model.
     sigma : float
-        Of the model's good residuals.
+        Scale of the model's good residuals.
     reach, least : float
         The largest of its residuals, and the share that one row is: other rows are assessed by them, each by itself.
     ends : tuple of float
@@ -190,9 +190,9 @@ def assess_values(
     predicted : ndarray of shape (n,)
         Predictions of the model.
     sigma : float
-        Of its good residuals.
+        Scale of its good residuals.
     X : array-like, DataFrame or sparse matrix of shape (n, p), optional
-        Features that the target may depend on. More than 200, or what is no table, are left aside.
+        Features that the target may depend on. More than 200, or anything but a table, are not used.
     sample_weight : ndarray of shape (n,), optional
         Frequencies of the rows, up to a common factor.
     groups : array-like of shape (n,), optional
@@ -237,7 +237,8 @@ def assess_values(
     z = (rows.y[sample] - predicted[sample]) / sigma
     if usual_but_for(gross[sample], z):
         heaps = second_heap(-z), second_heap(z)
-        if gross[sample].mean() > CROWD and min(heaps) < math.inf:
+        near = (z >= -min(heaps[0], GROSS)) & (z <= min(heaps[1], GROSS))
+        if min(heaps) < math.inf and np.mean(~near) > CROWD:
             return _beyond(heaps, rows, first)
         if linear and leverage_cluster(gross[sample], columns[sample]):
             return first
@@ -279,15 +280,13 @@ def by_model(y: Array, predicted: Array, sigma: float, sample_weight: Array | No
 
 
 def _beyond(heaps: tuple[float, float], rows: Rows, first: ValueAssessment) -> ValueAssessment:
-    """Return the assessment by the model alone: if many rows lie before a second heap, these are misfit, not gross."""
-    below, above = (max(cut / WINDOW, GROSS) if cut < math.inf else GROSS for cut in heaps)  # before the density rises
-    residuals = rows.y - rows.predicted
-    wrong = np.where(_between(residuals, first.sigma, (below, above)), 0.0, first.wrong)
-    rate, before = (float(np.average(one > EVEN_ODDS, weights=rows.weight)) for one in (wrong, first.wrong - wrong))
-    if before <= CROWD * rate:
-        return first
+    """Return the assessment by the model alone, by which values in a second heap are gross, and none before it."""
+    below, above = (max(cut / WINDOW, CUTOFF) if cut < math.inf else GROSS for cut in heaps)  # before the density rises
+    ends, share = (below, above), max(first.rate, first.least)
+    wrong = _by_residuals(rows.y - rows.predicted, first.sigma, share, first.reach, ends)
+    rate = float(np.average(wrong > EVEN_ODDS, weights=rows.weight))
     low = min(first.interval[0], max(moved_share(rate, rows.size, -1), 0.0))
-    return replace(first, wrong=wrong, rate=rate, interval=(low, first.interval[1]), ends=(below, above))
+    return replace(first, wrong=wrong, rate=rate, interval=(low, first.interval[1]), ends=ends)
 
 
 def _between(residuals: Array, sigma: float, ends: tuple[float, float]) -> NDArray[np.bool_]:

@@ -116,7 +116,7 @@ class SelfPacedClassifier(ClassifierMixin, Wrapper):
     noise_model_ : NoiseModel
         Maps raw scores to clean probabilities.
     n_features_in_, feature_names_in_
-        Of the wrapped model.
+        As in the wrapped model.
 
     References
     ----------

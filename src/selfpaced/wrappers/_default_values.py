@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.tree import DecisionTreeRegressor
 
-from ..folds import N_FOLDS
+from ..fingerprint import N_FOLDS
 from ..regularizers import get
 from ..robust import ResidualRule, weighted_quantile
 from ..selection import Decision, Trial

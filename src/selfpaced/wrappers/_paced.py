@@ -14,8 +14,9 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
+from ..fingerprint import N_FOLDS
 from ..fitting import warn_unpaced
-from ..folds import N_FOLDS, Split
+from ..folds import Split
 from ..label_noise import NoiseModel, fit_channel
 from ..pacing import CalibrationError, Fixed, Geometric, Ladder, Pacing, Plateau, Stages, lam_at
 from ..regularizers import Regularizer

@@ -23,7 +23,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..folds import N_FOLDS, Split
+from ..fingerprint import N_FOLDS
+from ..folds import Split
 from ._routing import Array, take_rows, weight_route
 from ._soft_labels import fit_soft, output_kind, probabilities, read_output
 from ._wrapper import Task, seeded

@@ -103,7 +103,7 @@ class SelfPacedRegressor(RegressorMixin, Wrapper):
     termination_ : str
         What was chosen, and why.
     n_features_in_, feature_names_in_
-        Of the wrapped model.
+        As in the wrapped model.
 
     References
     ----------

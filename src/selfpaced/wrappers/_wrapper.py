@@ -18,7 +18,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
 from ..assessment import AssessmentMixin, fingerprint
-from ..fingerprint import mixed
+from ..fingerprint import content_keys, hash_folds, mixed
 from ..fitting import (
     CallbackSupportMixin,
     Progress,
@@ -32,7 +32,7 @@ from ..fitting import (
     trusting,
     with_callbacks,
 )
-from ..folds import Split, content_keys, hash_folds, make_folds, n_units, units
+from ..folds import Split, make_folds, n_units, units
 from ..parameters import KINDS
 from ..regularizers import Regularizer, relative
 from ..selection import Candidate, Decision, Trial, path_of, sentence
@@ -304,7 +304,7 @@ class Wrapper(Delegating, AssessmentMixin, CallbackSupportMixin, MetaEstimatorMi
         trusted: Any = None,
         **fit_params: Any,
     ) -> Self:
-        """Fit to labels or values some of which may be wrong.
+        """Fit the model; some labels or values may be wrong.
 
         Parameters
         ----------

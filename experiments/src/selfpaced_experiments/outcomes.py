@@ -1,4 +1,4 @@
-"""How two methods are compared and a verdict is reached."""
+"""How two methods are compared and an outcome is reached."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from selfpaced_experiments.results import Measure, ResultTable, Row, Verdict
+from selfpaced_experiments.results import Measure, Outcome, ResultTable, Row
 
-__all__ = ["Tally", "against", "compare", "rows_of", "verdict_of"]
+__all__ = ["Tally", "against", "compare", "outcome_of", "rows_of"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def compare(row: Row, other: Row, columns: Iterable[Measure]) -> Tally:
     return tally
 
 
-def verdict_of(tally: Tally, ties_count: bool = False) -> Verdict:
+def outcome_of(tally: Tally, ties_count: bool = False) -> Outcome:
     """Confirmed if (nearly) every comparison goes the paper's way, not confirmed if fewer than half do."""
     good = tally.won + (tally.tied if ties_count else 0)
     if good == tally.total:
