@@ -15,7 +15,7 @@ The other areas are measured the same way, each in the script that has its table
 
     python benchmarks/wrappers.py --part ablation --runs FILE      # soft labels of wrapped classifiers
     python benchmarks/regression.py --part ablation                # linear regression and gross errors in values
-    python benchmarks/matrix_parts.py --parts ablation             # factorization
+    python benchmarks/factorization.py --parts ablation            # factorization
     python benchmarks/clustering.py --parts ablation               # clustering
 """
 

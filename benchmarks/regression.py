@@ -958,7 +958,11 @@ def save(name, text):
     """Replace one part of the committed result and keep the others."""
     old = RESULT.read_text() if RESULT.exists() else ""
     parts = dict(re.findall(r"^## ([\w, ]+)\n\n(.*?)\n*(?=^## |\Z)", old, flags=re.M | re.S))
-    parts[name] = text
+    changed = ["git", "log", "-1", "--format=%h", "--", "../src"]
+    commit = subprocess.run(
+        changed, cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    parts[name] = f"{text}\n\nCode of commit {commit}."
     order = [key for part in PARTS for key in parts if key.split(",")[0] == part]
     body = "\n\n".join(f"## {key}\n\n{parts[key].strip()}" for key in order)
     RESULT.parent.mkdir(exist_ok=True)

@@ -42,7 +42,7 @@ def quiet_figures():
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_runs(page, tools, tmp_path, monkeypatch):
     source = (DOCS / page).read_text(encoding="utf-8")
-    for package in re.findall(rf"^(?:import|from) ({MAY_LACK})\b", source, re.MULTILINE):
+    for package in re.findall(rf"^(?:import|from) (?:selfpaced\.)?({MAY_LACK})\b", source, re.MULTILINE):
         pytest.importorskip(package, reason=f"docs/{page} uses {package}")
         if package == "pyspark" and shutil.which("java") is None:
             pytest.skip("Spark needs Java: install openjdk-17-jre-headless")

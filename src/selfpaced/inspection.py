@@ -270,7 +270,8 @@ class Findings:
     def of(
         cls,
         model: Any,
-        listed: Mapping[str, Any],
+        listed: Mapping[str, Any] | tuple[int, int],
+        rows: int | None = None,
         in_unit: Callable[[np.ndarray], np.ndarray] = np.asarray,
     ) -> Findings:
         """Return what is known of a model and the rows that it lists.
@@ -279,17 +280,20 @@ class Findings:
         ----------
         model : estimator
             A self-paced classifier or regressor of this library.
-        listed : table
-            The listed rows as `suspects` gives them; without ``level``, all are likely errors.
+        listed : table, or pair of int
+            The listed rows as `suspects` gives them (without ``level``, all are likely errors), or the lengths of both
+            lists.
+        rows : int, optional
+            Rows that were fitted, if not all of them are assessed.
         in_unit : callable
             Turns values on the scale of the model into the unit of the target.
         """
-        likely, look, right, if_any = _counted(listed)
+        likely, look, right, if_any = (*listed, np.nan, np.nan) if isinstance(listed, tuple) else _counted(listed)
         assessed, diagnosis = model.assessment_, model.assessment_.diagnosis
         labels = assessed.kind == "labels"
         error = None if labels else np.median(np.abs(in_unit(diagnosis.given) - in_unit(diagnosis.expected)))
         return cls(
-            rows_fitted=len(assessed.wrong),
+            rows_fitted=len(assessed.wrong) if rows is None else rows,
             likely_errors=likely,
             worth_a_look=look,
             expected_precision={"likely_errors": right, "worth_a_look_if_any": if_any},

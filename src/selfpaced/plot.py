@@ -94,12 +94,10 @@ def weights(estimator: Any, y: Any = None, *, ax: Any = None, **bars: Any) -> An
 
     Parameters
     ----------
-    estimator : estimator
-        A fitted estimator, or a Pipeline or search that ends in one.
+    estimator, ax
+        As in `path`.
     y : array-like, optional
         The given labels, by which bars are stacked.
-    ax : Axes, optional
-        Where to draw; a new figure by default.
     **bars
         Options of ``Axes.hist``.
 
@@ -133,14 +131,12 @@ def suspects(estimator: Any, X: Any = None, y: Any = None, *, n: int = 20, ax: A
 
     Parameters
     ----------
-    estimator : estimator
-        A fitted estimator, or a Pipeline or search that ends in one.
     X, y : array-like, optional
         New rows to assess; those of the fit by default.
     n : int, default=20
         How many.
-    ax : Axes, optional
-        Where to draw; a new figure by default.
+    estimator, ax
+        As in `path`.
     **bars
         Options of ``Axes.barh``.
 
@@ -221,8 +217,8 @@ def regularizers(
         What to draw.
     x : array-like, optional
         Where to evaluate: losses from 0 to 4, or relative weights for the dual.
-    ax : Axes, optional
-        Where to draw; a new figure by default.
+    ax
+        As in `path`.
     **line
         Options of ``Axes.plot``.
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from selfpaced.persistence import load
-from selfpaced.tables import TableWarning, read_table
+from selfpaced.tables import TableBatches, TableError, TableWarning, matching_files, read_table
 
 N = 500
 
@@ -36,10 +36,11 @@ def reader(name="run"):
 
 
 @pytest.mark.parametrize("separator", [",", ";"])
-def test_decimal_commas_are_read_alike_in_every_cell(as_json, folder, separator):
+@pytest.mark.parametrize("options", [[], ["--memory", "100MB"]], ids=["whole", "in pieces"])
+def test_decimal_commas_are_read_alike_in_every_cell(as_json, folder, separator, options):
     x, y = values()
     frame = write("t.csv", separator, x=german(x), y=y)
-    as_json("fit", "t.csv", "--target", "y", "--model", "logistic")
+    as_json("fit", "t.csv", "--target", "y", "--model", "logistic", *options)
     read, pipeline = reader()
     np.testing.assert_allclose(read(frame, "x"), x)
     np.testing.assert_allclose(read(read_table("t.csv").frame, "x"), x)
@@ -56,11 +57,12 @@ def test_values_with_a_decimal_comma(as_json, folder):
     assert result["likely_errors"] <= 2
 
 
-def test_what_could_be_thousands_or_decimals_is_asked(selfpaced, folder):
+@pytest.mark.parametrize("options", [[], ["--memory", "100MB"]], ids=["whole", "in pieces"])
+def test_what_could_be_thousands_or_decimals_is_asked(selfpaced, folder, options):
     rng = np.random.default_rng(0)
     paid = rng.integers(1000, 999_999, 200)
     frame = write("t.csv", ";", paid=[f"{v:,}" for v in paid], k=rng.integers(0, 3, 200), y=["yes", "no"] * 100)
-    words = ["fit", "t.csv", "--target", "y", "--model", "logistic"]
+    words = ["fit", "t.csv", "--target", "y", "--model", "logistic", *options]
     code, _, err = selfpaced(*words)
     assert code == 0, err
     assert "--decimal" in err
@@ -98,6 +100,25 @@ def test_predict_reads_numbers_as_the_model_was_fitted(as_json, folder):
     assert [row["p(yes)"] for row in found] == [row["p(yes)"] for row in same]
 
 
+@pytest.mark.parametrize("kind", ["late", "second file"])
+def test_one_convention_over_all_pieces_and_files(selfpaced, folder, kind):
+    x, y = values()
+    cells = german(x)
+    if kind == "late":  # nothing tells in the first piece
+        cells = ["7"] * 100_000 + ["1,234"] * 100_000 + cells[200:]
+        x = np.r_[[7.0] * 100_000, [1.234] * 100_000, x[200:]]
+        write("a0.csv", ";", x=cells, y=[*np.tile(y[:200], 1000), *y[200:]])
+    else:
+        write("a0.csv", ";", x=["1,234", "7"] * 100, y=y[:200])
+        write("a1.csv", ";", x=cells[200:], y=y[200:])
+        x = np.r_[[1.234, 7.0] * 100, x[200:]]
+    assert selfpaced("fit", "a*.csv", "--target", "y", "--model", "logistic")[0] == 0
+    read, _ = reader()
+    table = TableBatches(matching_files("a*.csv"))
+    table.sample(300_000)
+    np.testing.assert_allclose(np.concatenate([read(batch, "x") for batch in table]), x)
+
+
 def test_a_cell_against_the_convention_of_its_column_is_missing_and_told(selfpaced, folder, monkeypatch):
     x, y = values()
     cells = german(x)
@@ -110,6 +131,9 @@ def test_a_cell_against_the_convention_of_its_column_is_missing_and_told(selfpac
     assert np.flatnonzero(np.isnan(read(frame, "x"))).tolist() == [321]
     with pytest.warns(TableWarning, match=r"'1234.5' in row 321"):
         pipeline.predict(frame)
+    code, _, err = selfpaced("fit", "t.csv", "--target", "y", "--model", "logistic", "--memory", "100MB", "--out", "o")
+    assert code == 0
+    assert "'1234.5' in row 321" in " ".join(err.split())
 
 
 @pytest.mark.parametrize("text", ["a,b,,y\n1,2,,yes\n", "a,b,y,\n1,2,yes,\n", "a,b,e,y\n1,2,,yes\n"])
@@ -123,12 +147,13 @@ def test_an_empty_column_is_left_out(as_json, folder, text, command):
     as_json(command, "t.csv", "--target", "y")
 
 
-def test_codes_with_leading_zeros_are_no_quantities(as_json, folder):
+@pytest.mark.parametrize("options", [[], ["--memory", "100MB"]], ids=["whole", "in pieces"])
+def test_codes_with_leading_zeros_are_no_quantities(as_json, folder, options):
     rng = np.random.default_rng(0)
     zips = rng.choice(["02139", "10001", "94110"], 300)
     y = np.where(zips == "02139", "yes", "no")
     write("t.csv", ",", zip=zips, x=rng.normal(size=300).round(3), y=y)
-    result = as_json("fit", "t.csv", "--target", "y", "--model", "logistic")
+    result = as_json("fit", "t.csv", "--target", "y", "--model", "logistic", *options)
     assert result["columns"]["categorical"] == ["zip"]
     write("new.csv", ",", zip=["02139", "10001", "2139"], x=[0, 0, 0])
     found = as_json("predict", "run/model.skops", "new.csv")["predictions"]
@@ -136,23 +161,36 @@ def test_codes_with_leading_zeros_are_no_quantities(as_json, folder):
     assert found[2]["p(yes)"] < found[0]["p(yes)"]
 
 
-def test_days_written_as_whole_numbers_are_dates(as_json, folder):
+@pytest.mark.parametrize("options", [[], ["--memory", "100MB"]], ids=["whole", "in pieces"])
+def test_days_written_as_whole_numbers_are_dates(as_json, folder, options):
     days = pd.date_range("2019-12-25", periods=300, freq="D")
     day = days.strftime("%Y%m%d").to_series()
     day.iloc[7] = ""
     write("t.csv", ",", day=day.to_list(), x=np.random.default_rng(0).normal(size=300).round(3), y=["yes", "no"] * 150)
-    result = as_json("fit", "t.csv", "--target", "y", "--model", "logistic")
+    result = as_json("fit", "t.csv", "--target", "y", "--model", "logistic", *options)
     assert result["columns"]["date"] == ["day"]
     dates = reader()[0](read_table("t.csv").frame, "day")
     assert dates[8] == days[8]
     assert np.isnat(dates).sum() == 1
 
 
-def test_a_summary_at_the_end_of_a_file_is_told(as_json, folder):
+def test_parquet_files_that_disagree_are_refused(selfpaced, folder):
+    rng = np.random.default_rng(0)
+    for name, labels in (("a", ["yes", "no"] * 50), ("b", [1, 0] * 50)):
+        pd.DataFrame({"x": rng.normal(size=100), "y": labels}).to_parquet(f"{name}.parquet")
+    with pytest.raises(TableError, match=r"b\.parquet: holds other kinds of cells than a\.parquet.* y "):
+        TableBatches(matching_files("*.parquet"))
+    code, _, err = selfpaced("fit", "*.parquet", "--target", "y")
+    assert code == 3
+    assert "b.parquet" in err
+
+
+@pytest.mark.parametrize("options", [[], ["--memory", "100MB"]], ids=["whole", "in pieces"])
+def test_a_summary_at_the_end_of_a_file_is_told(as_json, folder, options):
     rng = np.random.default_rng(0)
     name = [*(f"ward {k % 7}" for k in range(200)), "AVG"]
     write("t.csv", ",", ward=name, x=rng.normal(size=201).round(3), y=[*["yes", "no"] * 100, "yes"])
-    result = as_json("fit", "t.csv", "--target", "y", "--model", "logistic")
+    result = as_json("fit", "t.csv", "--target", "y", "--model", "logistic", *options)
     assert [notice for notice in result["notices"] if "'AVG'" in notice]
 
 

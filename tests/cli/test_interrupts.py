@@ -20,12 +20,13 @@ def left(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.name != RECORD)
 
 
-def test_ctrl_c_in_the_middle_of_a_run(folder):
+@pytest.mark.parametrize("options", [[], ["--memory", "100MB", "--scratch", "."]], ids=["whole", "in pieces"])
+def test_ctrl_c_in_the_middle_of_a_run(folder, options):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60_000, 20)).round(3)).add_prefix("x")
     frame["y"] = (frame["x0"] + rng.normal(size=len(frame)) > 0).astype(int)
     frame.to_csv("big.csv", index=False)
-    command = [sys.executable, "-m", "selfpaced", "fit", "big.csv", "--target", "y", "--out", "deep/run"]
+    command = [sys.executable, "-m", "selfpaced", "fit", "big.csv", "--target", "y", "--out", "deep/run", *options]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         deadline = time.monotonic() + 60
@@ -139,6 +140,17 @@ def test_a_full_disk_is_told_and_leaves_nothing(selfpaced, folder, small_files, 
     assert re.search(r"no space left on the disk to write (run|shelter\.clean\.csv); no incomplete", err)
     assert "Traceback" not in err
     assert left(folder) == []
+
+
+def test_a_full_scratch_disk_is_named(selfpaced, folder, small_files):
+    np.savetxt("t.csv", np.random.default_rng(0).normal(size=(900, 9)), delimiter=",")
+    (folder / "scratch").mkdir()
+    small_files()
+    words = ["fit", "t.csv", "--no-header", "--target", "column_9", "--memory", "100MB", "--scratch", "scratch"]
+    code, _, err = selfpaced(*words, "--quiet")
+    assert code == 5
+    assert "no space left on the disk to write scratch; no incomplete" in err
+    assert left(folder) == ["scratch", "t.csv"]
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")

@@ -70,12 +70,13 @@ def test_a_spelling_variant_is_told_and_merged_on_request(selfpaced, as_json, fo
     assert (clean["kind"][others] == frame["kind"][others]).all()
 
 
-def test_several_labels_are_merged(as_json, folder):
+@pytest.mark.parametrize("options", [[], ["--memory", "100MB"]], ids=["whole", "in pieces"])
+def test_merging_is_the_same_in_memory_and_in_pieces(as_json, folder, options):
     frame = separable(folder, Iran=200, Iraq=200)
     frame.loc[:30, "kind"] = frame.loc[:30, "kind"].str.lower()
     frame.to_csv("kinds.csv", index=False)
     merges = ["--merge-labels", "iran=Iran", "--merge-labels", "iraq=Iraq"]
-    result = as_json(*words("fit"), *merges)
+    result = as_json(*words("fit"), *merges, *options)
     assert result["merged_labels"] == {"iran": "Iran", "iraq": "Iraq"}
     assert result["rows_fitted"] == 400
     assert sum(" merged into " in notice for notice in result["notices"]) == 2
@@ -107,11 +108,12 @@ def test_labels_that_cannot_be_merged_are_refused(selfpaced, folder, text):
     assert not Path("run").exists()
 
 
-def test_replicated_measurements_are_no_suspects(as_json, folder):
+@pytest.mark.parametrize("options", [[], ["--memory", "100MB"]], ids=["whole", "in pieces"])
+def test_replicated_measurements_are_no_suspects(as_json, folder, options):
     rng = np.random.default_rng(0)
     x = np.repeat(rng.normal(size=40), 3).round(3)
     pd.DataFrame({"x": x, "y": (2 * x + 0.1 * rng.normal(size=120)).round(4)}).to_csv("twice.csv", index=False)
-    result = as_json("fit", "twice.csv", "--target", "y", "--threshold", "0.99", "--out", "o")
+    result = as_json("fit", "twice.csv", "--target", "y", "--threshold", "0.99", "--out", "o", *options)
     assert result["likely_errors"] == 0
 
 

@@ -81,9 +81,9 @@ def tables(draw: Draw) -> None:
 
 
 VALUED = ["--task", "--model", "--separator", "--out", "--threshold", "--exclude"]
-VALUED += ["--decimal", "--merge-labels"]
+VALUED += ["--decimal", "--merge-labels", "--memory"]
 ANSWERS = ["regression", "classification", "ridge", "logistic", "auto", "paper", "2", "-1", "nan", "", ",", "c0", "o"]
-ANSWERS += [".", "a=b", "A=a", "None="]
+ANSWERS += [".", "a=b", "A=a", "None=", "100MB"]
 
 
 def command(draw: Draw) -> None:

@@ -99,7 +99,7 @@ def test_the_gains_are_those_of_the_pages_of_results(compared, labels, look):
         look("wrappers", "Wrong labels", f"LightGBM {name}", column) for name in ("selfpaced", "cleanlab", "tuned")
     ]
     assert compared[f"LightGBM, {labels}"] == [*boosted, "-"]
-    place = "Tables of the third look > Accuracy over plain"
+    place = "Tables of the fourth look > Accuracy over plain"
     ours, cleanlab, cv = (look("classification", place, name, column) for name in ("selfpaced", "cleanlab", "LR CV"))
     assert compared[f"Logistic regression, {labels}"] == [ours, cleanlab, "-", cv]
 
@@ -109,7 +109,7 @@ def test_false_alarms_and_cost_are_those_of_the_pages_of_results(compared, look)
     likely, both, cleanlab = (look("wrappers", "Lists of suspects", "LightGBM clean", name) for name in lists)
     assert compared["Rows reported as errors, clean labels (LightGBM, 300 rows)"][:2] == [likely, cleanlab]
     assert compared["Rows to check, clean labels (LightGBM, 300 rows)"][:2] == [both, cleanlab]
-    place = "Tables of the third look > Processor time"
+    place = "Tables of the fourth look > Processor time"
     ours, cleanlab, cv = (look("classification", place, name, "clean") for name in ("selfpaced", "cleanlab", "LR CV"))
     assert compared["Cost in plain fits (logistic regression, clean labels)"] == [ours, cleanlab, "-", cv]
 

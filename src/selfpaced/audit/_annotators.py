@@ -121,14 +121,7 @@ class AnnotatorAudit(AuditPage):
         return levels
 
     def suspects(self, n: int | None = None, *, all_rows: bool = False) -> Any:
-        """Return the votes to check, most suspicious first.
-
-        Parameters
-        ----------
-        n : int, optional
-            Number of votes at most.
-        all_rows : bool, default=False
-            Return the ranking of all votes instead of the two levels.
+        """Return the votes to check, most suspicious first; ``n`` and ``all_rows`` as in `LabelAudit.suspects`.
 
         Returns
         -------

@@ -72,14 +72,7 @@ class MultiLabelAudit(AuditPage):
         return np.asarray(np.sum([audit.level_counts for audit in self.audits], axis=0))
 
     def suspects(self, n: int | None = None, *, all_rows: bool = False) -> Any:
-        """Return the entries to check, most suspicious first.
-
-        Parameters
-        ----------
-        n : int, optional
-            Number of entries at most.
-        all_rows : bool, default=False
-            Return the ranking of all labelled entries instead of the two levels.
+        """Return the entries to check, most suspicious first; ``n`` and ``all_rows`` as in `LabelAudit.suspects`.
 
         Returns
         -------

@@ -75,6 +75,10 @@ MODEL = {
     "--groups": _text("COLUMN", "rows that belong together, such as visits of a patient; not used as a feature"),
     "--seed": _text("N", "random seed (default 0)", type=int, default=0),
 }
+LARGE = {
+    "--memory": _text("SIZE", "read in pieces with about this much memory, such as 1GB"),
+    "--scratch": _text("DIR", "folder for temporary data (default: the system's)"),
+}
 DECISIONS = {"--decisions": _text("FILE", _DECISIONS, type=Path)}
 OUTPUT: Options = {
     "--json": _flag("print the result as one JSON object"),
@@ -98,6 +102,7 @@ ARGUMENTS: dict[str, dict[str, Options]] = {
         "": DATA,
         "table": TARGET | READING,
         "model": MODEL,
+        "tables larger than memory (also if DATA is a pattern of several files)": LARGE,
         "decisions": DECISIONS,
         "results": results("run"),
     },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import math
 import os
 import signal
@@ -12,7 +13,7 @@ import textwrap
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, TextIO
@@ -232,7 +233,8 @@ class Console:
         timer.daemon = True
         timer.start()
         try:
-            yield
+            with _listening(lambda text: bar.update(task, description=f"{name.split()[0]}: {text}")):
+                yield
         finally:
             timer.cancel()
             bar.remove_task(task)
@@ -297,6 +299,21 @@ class Console:
     def _write(text: str, stream: TextIO) -> None:
         stream.write(text)
         stream.flush()
+
+
+@contextmanager
+def _listening(show: Callable[[str], None]) -> Iterator[None]:
+    """Show what is logged, such as passes over a table larger than memory."""
+    logger, handler = logging.getLogger("selfpaced"), logging.Handler(logging.INFO)
+    level = logger.level
+    handler.emit = lambda record: show(record.getMessage())  # type: ignore[method-assign]
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def plain_data(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -98,12 +98,16 @@ def merged(
         return table, {}, []
     name, frame = target_name(table, args), table.frame.copy(deep=False)
     frame[name], counts = merge_labels(frame[name], merges)
+    return replace(table, frame=frame), merges, merges_in_words(merges, counts)
+
+
+def merges_in_words(merges: dict[str, str], counts: Mapping[str, int]) -> list[str]:
+    """Return a sentence for each merge."""
     done = {label: f"merged into {other!r}" if other else "read as missing labels" for label, other in merges.items()}
-    said = [f"{plural(counts[label], 'row')} of {label!r} {done[label]}" for label in merges]
-    return replace(table, frame=frame), merges, said
+    return [f"{plural(counts[label], 'row')} of {label!r} {done[label]}" for label in merges]
 
 
-def merges_of(table: LoadedTable, args: argparse.Namespace) -> dict[str, str]:
+def merges_of(table: LoadedTable, args: argparse.Namespace, *, all_known: bool = True) -> dict[str, str]:
     """Return the labels that ``--merge-labels`` merges, and into which."""
     from selfpaced.tables import label_text, read_merges
 
@@ -111,7 +115,7 @@ def merges_of(table: LoadedTable, args: argparse.Namespace) -> dict[str, str]:
         return {}
     labels = {label_text(label) for label in table.frame[target_name(table, args)].dropna().unique().tolist()}
     try:
-        return read_merges(args.merge_labels, sorted(labels))
+        return read_merges(args.merge_labels, sorted(labels), all_known=all_known)
     except ValueError as error:
         raise UsageError(f"--merge-labels: {error}") from error
 
@@ -151,6 +155,18 @@ class Target:
         """Return the same without some rows of the table."""
         left = ~np.isin(self.rows, rows)
         return replace(self, rows=self.rows[left], values=self.values[left])
+
+    def more(self, cells: pd.Series) -> np.ndarray:
+        """Return further labels or values of the kind of these; NaN if a cell is no number."""
+        if self.task == "regression":
+            return _numbers(cells, self.written)
+        if self.values.dtype.kind != "i":
+            return _labels(cells)
+        numbers = np.asarray(cells.to_numpy())
+        if np.any(np.mod(numbers, 1)):
+            what = f"the target {self.name!r} holds whole numbers at first and others later"
+            raise UsageError(f"{what}: if they are values, use --task regression")
+        return numbers.astype(np.int64)
 
 
 def target_name(table: LoadedTable, args: argparse.Namespace) -> str:

@@ -29,6 +29,7 @@ examples:
   selfpaced fit                                        the built-in table
   selfpaced fit data.csv --target label --out run/
   selfpaced fit houses.tsv.gz --target price --model boosting
+  selfpaced fit 'data/*.parquet' --target label --memory 1GB --scratch /fast/disk
   selfpaced fit data.csv --decisions run/decisions.csv --out run2/
 """
 FILES = ["model.skops", "suspects.csv", "metrics.json", "report.html"]
@@ -36,6 +37,10 @@ FILES = ["model.skops", "suspects.csv", "metrics.json", "report.html"]
 
 def run(args: argparse.Namespace, console: Console) -> int:
     """Fit, write everything at once, and say what came out."""
+    from . import large
+
+    if large.is_large(args):
+        return large.run(args, console)
     from selfpaced.persistence import save
 
     from .output import DECISIONS, staged, write_frame, write_json
@@ -50,7 +55,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
         with console.progress():
             result = train(args, console)
             with console.step("writing"):
-                save(result.pipeline, stage / "model.skops", facts=facts_of(result))
+                facts = facts_of(result.target, result.model_name, result.merges)
+                save(result.pipeline, stage / "model.skops", facts=facts)
                 cells = result.table.frame.drop(columns=result.target.name)
                 found = with_cells(result.listed, cells, result.target.name, result.marks)
                 write_frame(found, stage / "suspects.csv")

@@ -64,7 +64,8 @@ def staged(folder: Path, names: list[str], console: Console, *, force: bool = Fa
                 _move(folder, Path(stage))
                 made = []
     except OSError as error:
-        error.filename = str(folder)  # the name of the hidden folder would not help
+        if error.filename is None or STAGE in str(error.filename):
+            error.filename = str(folder)  # the name of the hidden folder would not help
         raise
     finally:
         for parent in made:

@@ -202,13 +202,18 @@ def _assessable(
 
 
 def noticed(
-    frame: pd.DataFrame, given: Target, args: argparse.Namespace, console: Console, done: Sequence[str]
+    frame: pd.DataFrame,
+    given: Target,
+    args: argparse.Namespace,
+    console: Console,
+    done: Sequence[str] = (),
+    prefix: str = "",
 ) -> tuple[str, ...]:
     """What was done to the labels, and what checks of the labelled rows report; these change nothing."""
     from selfpaced.tables import notices
 
     found = notices(frame, given.name, given.values, task=given.task, exclude=args.exclude)
-    told = (*done, *found)
+    told = (*done, *(prefix + notice for notice in found))
     for notice in told:
         console.notice(notice)
     return told
@@ -245,32 +250,38 @@ def check_classes(given: Target) -> None:
         )
 
 
-def facts_of(run: Training) -> dict[str, Any]:
+def facts_of(target: Target, model: str, merges: dict[str, str]) -> dict[str, Any]:
     """Return what the model file and ``metrics.json`` say about the target."""
-    target = run.target
-    return {"target": target.name, "task": target.task, "model": run.model_name, "merged_labels": run.merges}
+    return {"target": target.name, "task": target.task, "model": model, "merged_labels": merges}
 
 
-def metrics(run: Training, console: Console) -> dict[str, Any]:
-    """Return what ``metrics.json`` holds."""
+def fit_facts(found: Findings, model: Any, encoder: TableEncoder) -> dict[str, Any]:
+    """Return what ``metrics.json`` holds about any fit and the columns it uses."""
     from selfpaced import __version__
 
     kinds = {"numeric": "number", "categorical": "category", "date": "date", "text": "text"}
     keys = ("label", "lam", "score", "spread", "mean_weight", "cost", "chosen")
     return {
         "selfpaced": __version__,
+        **asdict(found),
+        "lam": model.lam_,
+        "path": [{key: getattr(candidate, key) for key in keys} for candidate in model.path_],
+        "columns": {name: encoder.names_of(kind) for name, kind in kinds.items()},
+        "not_used": [{"column": name, "reason": reason} for name, reason in encoder.not_used_],
+    }
+
+
+def metrics(run: Training, console: Console) -> dict[str, Any]:
+    """Return what ``metrics.json`` holds."""
+    return {
         "data": str(run.table.path) if run.table.path is not None else "built-in",
-        **facts_of(run),
+        **facts_of(run.target, run.model_name, run.merges),
         "rows": len(run.table.frame),
-        **asdict(run.findings),
+        **fit_facts(run.findings, run.model, run.encoder),
         "model_choice": None if run.choice is None else run.choice.sentence(run.target.name),
         "models_compared": None if run.choice is None else run.choice.data,
         "log_scale": run.target.log,
-        "lam": run.model.lam_,
-        "path": [{key: getattr(candidate, key) for key in keys} for candidate in run.model.path_],
         "mean_weight": float(np.mean(run.model.assessment_.weight)),
-        "columns": {name: run.encoder.names_of(kind) for name, kind in kinds.items()},
-        "not_used": [{"column": name, "reason": reason} for name, reason in run.encoder.not_used_],
         "features": int(run.features.shape[1]),
         "too_few_to_assess": {str(name): int(n) for name, n in run.too_few["given"].value_counts().items()},
         "notices": list(run.notices),

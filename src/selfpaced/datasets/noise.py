@@ -61,13 +61,11 @@ def flip_class_conditional(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels of any kind.
+    y, random_state
+        As in :func:`flip_symmetric`.
     rates : mapping or sequence
         Rate of each class: ``{label: rate}`` (absent classes keep their labels) or one rate per class in
         sorted order.
-    random_state : int, RandomState or None
-        Seed of the noise.
 
     Returns
     -------
@@ -96,12 +94,8 @@ def flip_near_border(X: ArrayLike, y: ArrayLike, rate: float, *, random_state: _
     ----------
     X : array-like of shape (n, d)
         Features, which decide where the border is.
-    y : array-like of shape (n,)
-        Clean labels of any kind.
-    rate : float
-        Share of labels to change, in [0, 1].
-    random_state : int, RandomState or None
-        Seed of the noise.
+    y, rate, random_state
+        As in :func:`flip_symmetric`.
 
     Returns
     -------
@@ -145,14 +139,12 @@ def flip_in_region(
     ----------
     X : array-like of shape (n, d)
         Features, which decide where the region is.
-    y : array-like of shape (n,)
-        Clean labels of any kind.
     rate : float, default=0.5
         Probability of a change within the region, in [0, 1].
     share : float, default=0.3
         Share of the samples in the region, in [0, 1].
-    random_state : int, RandomState or None
-        Seed of the noise.
+    y, random_state
+        As in :func:`flip_symmetric`.
 
     Returns
     -------
@@ -216,15 +208,10 @@ def outliers_leverage(
     Parameters
     ----------
     X : array-like of shape (n, d)
-    y : array-like of shape (n,)
-    rate : float
-        Share of rows to replace, in [0, 1].
+    y, rate, size, random_state
+        As in :func:`outliers_one_sided`; ``size`` is how far the cluster's targets are off.
     distance : float, default=5.0
         Distance of the cluster from the mean, in standard deviations, along the first feature.
-    size : float, default=10.0
-        Shift of the cluster's targets, in standard deviations of ``y``.
-    random_state : int, RandomState or None
-        Seed of the outliers.
 
     Returns
     -------

@@ -120,7 +120,7 @@ class ScratchTable(CountedPasses, AbstractContextManager["ScratchTable"]):
                 column.write(values)
         except OSError as error:  # the files have no name that it could tell
             where = f"the scratch file in {str(self.folder)!r} cannot be written: {error.strerror}"
-            raise OSError(error.errno, f"{where}; choose another folder (scratch)") from error
+            raise OSError(error.errno, f"{where}; choose another folder (scratch)", str(self.folder)) from error
         codes = np.zeros(len(block.y), dtype=np.intp) if self.labels is None else block.y
         self.mass += np.bincount(codes, block.weight, minlength=len(self.mass))
         self.n += len(codes)
@@ -288,6 +288,7 @@ def write_suspects(
     path: str | os.PathLike[str],
     *,
     threshold: float = 0.5,
+    numbers: Callable[[Array], Array] | None = None,
 ) -> NDArray[np.intp]:
     """Assess every row of a table and write those of both levels to a Parquet file, in the order of the rows.
 
@@ -302,6 +303,8 @@ def write_suspects(
     threshold : float, default=0.5
         Rows whose probability of being wrong is above it are likely errors; rows worth a look are written too. 0 writes
         all rows, with their weights.
+    numbers : callable, optional
+        Takes the numbers of rows in the table to those that are written; by default, to those in its source.
 
     Returns
     -------
@@ -318,7 +321,7 @@ def write_suspects(
     target, counts, writer = Path(path), np.zeros(3, dtype=np.intp), None
     part = target.with_name(f".{target.name}.part")
     try:
-        for assessed in assessed_blocks(model, table):
+        for assessed in assessed_blocks(model, table, numbers):
             found = pa.Table.from_pandas(suspect_frame(assessed, threshold, threshold == 0), preserve_index=False)
             writer = parquet.ParquetWriter(part, found.schema) if writer is None else writer
             writer.write_table(found.cast(writer.schema))
@@ -333,11 +336,13 @@ def write_suspects(
     return counts
 
 
-def assessed_blocks(model: Any, table: ScratchTable) -> Iterator[Assessment]:
+def assessed_blocks(
+    model: Any, table: ScratchTable, numbers: Callable[[Array], Array] | None = None
+) -> Iterator[Assessment]:
     """The assessment of every block, with the numbers of its rows in the source."""
     first, places = 0, places_among(table.classes, getattr(model, "classes_", None))
     for block in table.blocks():
-        own = table.numbers(first + np.arange(len(block.y)))
+        own = (numbers or table.numbers)(first + np.arange(len(block.y)))
         codes = block.y if places is None else places[block.y]
         yield replace(model._assess(block.X, codes), numbers=own)
         first += len(block.y)

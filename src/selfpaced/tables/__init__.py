@@ -10,6 +10,7 @@ columns of a table as people keep it into features with names.
 ['age', 'age is missing', 'city=Rome', 'city=Oslo', 'city=(missing)']
 """
 
+from .batches import TableBatches, matching_files
 from .cells import CellLevels, NumberFormat
 from .checks import (
     column_findings,
@@ -34,6 +35,7 @@ __all__ = [
     "NumberFormat",
     "Reviewed",
     "RowDecision",
+    "TableBatches",
     "TableEncoder",
     "TableError",
     "TableWarning",
@@ -42,6 +44,7 @@ __all__ = [
     "conflicting_duplicates",
     "label_text",
     "label_variants",
+    "matching_files",
     "merge_labels",
     "notices",
     "read_answers",

@@ -327,7 +327,7 @@ def _option(name: str, other: str) -> str:
     return f"--merge-labels{dash}{shlex.quote(f'{name}={other}')}"
 
 
-def read_merges(texts: Iterable[str], labels: Collection[str]) -> dict[str, str]:
+def read_merges(texts: Iterable[str], labels: Collection[str], *, all_known: bool = True) -> dict[str, str]:
     """Return the merges of ``FROM=TO``: label -> the other, or nothing if the label is missing.
 
     Parameters
@@ -335,7 +335,9 @@ def read_merges(texts: Iterable[str], labels: Collection[str]) -> dict[str, str]
     texts : iterable of str
         Labels may have an equals sign themselves.
     labels : collection of str
-        The labels of the table; another one is a mistake.
+        The labels of the table.
+    all_known : bool
+        Whether these are all labels, so that another one is a mistake.
 
     >>> read_merges(["iran=Iran", "None="], ["Iran", "Iraq", "None", "iran"])
     {'iran': 'Iran', 'None': ''}
@@ -347,7 +349,7 @@ def read_merges(texts: Iterable[str], labels: Collection[str]) -> dict[str, str]
             raise ValueError(f"must be FROM=TO, got {text!r}")
         old, new = next(((a, b) for a, b in ways if a in labels and (b in labels or not b)), ways[0])
         for label in (old, new) if new else (old,):
-            if label not in labels:
+            if all_known and label not in labels:
                 raise ValueError(f"there is no label {label!r}{suggestion(label, labels, 'the labels are')}")
         merges[old] = new
     for label, other in merges.items():

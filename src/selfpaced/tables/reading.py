@@ -192,7 +192,7 @@ def _read_parquet(path: Path, decimal: str) -> LoadedTable:
 def _no_file(path: Path) -> str:
     """Return why a path is no file, and what may be meant."""
     if path.is_dir():
-        return "is a folder; name a file"
+        return "is a folder; name a file, or several by a pattern such as 'data/*.csv'"
     if path.exists():
         return "is not a regular file, and a table is read twice"
     folder = path.parent if path.parent.is_dir() else Path()

@@ -13,6 +13,7 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
@@ -119,12 +120,9 @@ class TextFile:
                 pass
         return cls(path, dialect, names, skip, lines + (last != b"\n"), quotes > 0)
 
-    def read(self, text: Collection[str], only: list[str] | None = None) -> tuple[pd.DataFrame, int]:
-        """Return the columns of the file, and how many rows did not fit."""
-        import pyarrow as pa
+    def _options(self, broken: list[Any], types: dict[str, Any], only: Collection[str] = ()) -> tuple[Any, Any, Any]:
+        """Return how Arrow is to read the file; rows that do not fit are added to ``broken``."""
         from pyarrow import csv as arrow_csv
-
-        broken: list[Any] = []
 
         def skip_row(row: Any) -> str:
             broken.append(row)
@@ -138,8 +136,8 @@ class TextFile:
             delimiter=self.dialect.separator, newlines_in_values=self.quoted, invalid_row_handler=skip_row
         )
         converting = arrow_csv.ConvertOptions(
-            column_types=dict.fromkeys(text, pa.string()),
-            include_columns=only or [],
+            column_types=types,
+            include_columns=list(only),
             null_values=NULLS,
             strings_can_be_null=True,
             quoted_strings_can_be_null=True,
@@ -147,9 +145,18 @@ class TextFile:
             false_values=[],
             decimal_point=self.dialect.decimal or ".",
         )
+        return reading, parsing, converting
+
+    def read(self, text: Collection[str], only: Collection[str] = ()) -> tuple[pd.DataFrame, int]:
+        """Return the columns of the file, and how many rows did not fit."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        broken: list[Any] = []
+        options = self._options(broken, dict.fromkeys(text, pa.string()), only)
         try:
             with pa.input_stream(str(self.path), compression="detect") as stream:
-                table = arrow_csv.read_csv(stream, reading, parsing, converting)
+                table = arrow_csv.read_csv(stream, *options)
         except UnicodeDecodeError:
             raise
         except (pa.ArrowInvalid, OSError) as error:
@@ -158,15 +165,29 @@ class TextFile:
             raise UnicodeDecodeError("utf-8", b"", 0, 1, "invalid bytes")
         return to_frame(table), len(broken)
 
+    @contextmanager
+    def batches(self, broken: list[Any], types: dict[str, Any]) -> Iterator[Any]:
+        """Open the file to read it piece by piece; other columns have the types of the first piece."""
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        with (
+            pa.input_stream(str(self.path), compression="detect") as stream,
+            arrow_csv.open_csv(stream, *self._options(broken, types)) as batches,
+        ):
+            yield batches
+
     def codes(self, integers: Collection[str]) -> set[str]:
         """Return the columns of whole numbers whose leading zeros tell that they are codes."""
-        if not integers or not (self.dialect.separator not in ",;\t|" or self._leading_zeros()):
+        if not integers or not self.leading_zeros():
             return set()
         frame, _ = self.read(integers, [name for name in self.names if name in integers])
         return {name for name in frame.columns if are_codes(CellLevels.of(frame[name]))}
 
-    def _leading_zeros(self) -> bool:
+    def leading_zeros(self) -> bool:
         """Return whether any field may begin with a zero and a digit."""
+        if self.dialect.separator not in ",;\t|":
+            return True
         last = b""
         with _binary(self.path) as stream:
             while block := stream.read(BYTES_AT_ONCE):

@@ -108,6 +108,8 @@ class ValueAssessment:
     @property
     def sentence(self) -> str:
         """What misfit there is, as a part of a sentence; empty if there is little."""
+        if self.shared:
+            return f"{100 * self.shared:.1f} % of the values are far from this model, and so are most rows like them"
         words = self.references[0].words if self.references else ""
         if self.misfit < 0.02 or not words:
             return ""

@@ -161,9 +161,6 @@ def _finish(
         rate = f"rate {100 * low:.0f} % to {100 * high:.0f} %"
         parts = [f"{share:.1f} % of the values are grossly wrong and excluded ({rate})"]
         parts += [f"{more:.1f} % more are far from this model and excluded, too"] * bool(more)
-    elif assessment.shared:
-        far = f"{100 * assessment.shared:.1f} % of the values"
-        parts = [f"no gross errors detected: {far} are far from this model, and so are most rows like them"]
     else:
         parts = ["no gross errors detected"]
     if assessment.sentence:

@@ -26,10 +26,10 @@ class SelfPacedRegressor(RegressorMixin, Wrapper):
     r"""Wrap any regressor so that gross errors in the target do not spoil it.
 
     By default, held-out predictions of two halves are the reference. An assessment of the residuals tells gross errors
-    from what the model misfits: skewed targets, uneven spread and repeated values are no errors. The model is then
-    fitted once, without the rows that are more probably wrong than right. Boosting that knows absolute error is fitted
-    with it. For other models that memorise, boosting by absolute error is a second reference, and the nearer of the two
-    is used. No share of outliers is asked for.
+    from what the model misfits: skewed targets, uneven spread and repeated values are no errors, nor are far values if
+    most rows like them have far values, too. The model is then fitted once, without the rows that are more probably
+    wrong than right. Boosting that knows absolute error is fitted with it. For other models that memorise, boosting by
+    absolute error is a second reference, and the nearer of the two is used. No share of outliers is asked for.
 
     If ``pace``, ``regularizer`` or ``cross_fit`` is set, and for models of little capacity (linear ones), the algorithm
     of the paper runs instead: the model's residuals :math:`r_i` give the weights
