@@ -602,10 +602,10 @@ def ablation_run(switch, name, noise, seed):
 
 def ablation_tables(runs):
     """Accuracy and log-loss without a mechanism, minus those of the present code, and lists of suspects at 20 %."""
-    if not cells(runs, "ablation"):
-        return
     seeds = len({run["seed"] for run in cells(runs, "ablation")})
     yield from ("", f"## What each mechanism earns (development tables, LightGBM; seeds: {seeds})", "")
+    if not seeds:
+        return
     yield "Without it: accuracy (standard error) and log-loss minus those of the present code; precision / recall of"
     yield "both levels of suspects near the border, and of likely errors at 20 %."
     yield from ("", "| without | " + " | ".join(ABLATION_NOISES) + " | both, border | likely, 20 % |")
