@@ -40,7 +40,9 @@ region: before .50 .58 .80 .80 .59 .66 .44; A .58 .73 .96 .90 .43 .00 .07 (of 95
 
 `FOURTH` was listed by the same rules, of the files that were left, before its first look: a lower end of the rate that
 agrees with the likelihood ratio, a reference model that is heeded unless it is clearly worse, a scale for every pair of
-classes. The second of these was chosen on `DEVELOPMENT` and `THIRD`.
+classes. The second of these was chosen on `DEVELOPMENT` and `THIRD`. Share of likely errors that are wrong at 5, 10,
+20, 40 %, 35/5, border and region: .73 .81 .87 .97 .95 .00 .33. Of the fits near the border 2 % claim any, of those in a
+region or on clean labels 12 %.
 """
 
 from __future__ import annotations

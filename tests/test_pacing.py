@@ -254,7 +254,7 @@ def test_paces_validate(build, message):
 
 
 def stage(lam=1.0, mean_weight=0.5):
-    return Stage(lam=lam, inner=1, objective=0.0, mean_weight=mean_weight, share=0.5)
+    return Stage(lam=lam, inner=1, objective=0.0, mean_weight=mean_weight)
 
 
 def test_stops():

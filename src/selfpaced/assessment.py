@@ -323,12 +323,14 @@ def look_by_share(evidence: Array, share: float, weight: Array | None = None) ->
     >>> look_by_share(np.array([0.1, 0.9, 0.5, 0.2]), 0.5), look_by_share(np.array([0.1, 0.9]), 0.0)
     (0.35, inf)
     """
+    if not share > 0:
+        return math.inf
     if weight is None:
         ordered, count = evidence, round(share * len(evidence))
     else:
         order = np.argsort(-evidence, kind="stable")
         ordered, count = evidence[order[::-1]], 1 + int(np.searchsorted(np.cumsum(weight[order]), share * weight.sum()))
-    if share <= 0 or count == 0:
+    if count == 0:
         return math.inf
     first, last = max(len(ordered) - count - 1, 0), max(len(ordered) - count, 0)
     return float(np.partition(ordered, (first, last))[[first, last]].mean())

@@ -115,3 +115,11 @@ def test_terminal_metrics_and_page_say_the_same(selfpaced, shop_csv, words):
     assert facts["likely_errors"] == len(likely)
     assert facts["expected_precision"]["likely_errors"] == pytest.approx(likely["noise_probability"].mean())
     assert facts["worth_a_look"] == len(listed) - len(likely)
+
+
+def test_a_long_reason_keeps_its_beginning(capsys):
+    Console().table(["line", "because of"], [["1", "tradename_or_generic_" * 8]], left=(1,))
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert "tradename_or_generic_" in last
+    assert last.rstrip().endswith("…")
+    assert len(last) <= 80

@@ -81,17 +81,6 @@ def test_pictures_of_the_most_suspicious_rows(trained, digits):
     assert review(nn.Sequential(nn.Flatten(), net), batches, criterion).pictures == ()
 
 
-def test_the_report_of_a_criterion_alone(trained, tmp_path):
-    pytest.importorskip("jinja2", reason="jinja2 is not installed")
-    import selfpaced
-
-    net, criterion, loader = trained
-    page = selfpaced.report(criterion, suspects=suspects(net, loader, criterion, n=20), path=tmp_path / "net.html")
-    text = page.read_text(encoding="utf-8")
-    assert "The epochs as a table" in text
-    assert '"key":"noise_probability","label":"Wrong"' in text
-
-
 def test_values(network):
     X = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
     net = nn.Linear(3, 1)

@@ -140,7 +140,8 @@ class Console:
         for place, name in enumerate(header):
             made.add_column(name, justify="left" if place in left else "right", no_wrap=True)
         for row in rows:
-            last = textwrap.shorten(row[-1], left_over, placeholder=" …")
+            last = textwrap.shorten(row[-1], left_over, placeholder=" …").strip()
+            last = last if last != "…" else f"{row[-1][: left_over - 1]}…"  # of a long word, its beginning
             made.add_row(*map(Text, [*row[:-1], last]))  # as Text: brackets are no markup
         Screen(file=sys.stdout, width=TERMINAL_WIDTH, highlight=False).print(made)
 

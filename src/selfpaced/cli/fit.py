@@ -29,7 +29,7 @@ examples:
   selfpaced fit                                        the built-in table
   selfpaced fit data.csv --target label --out run/
   selfpaced fit houses.tsv.gz --target price --model boosting
-  selfpaced fit 'data/*.parquet' --target label --memory 1GB --scratch /fast/disk
+  selfpaced fit 'data/*.parquet' --target label --memory 1GB --scratch /disk
   selfpaced fit data.csv --decisions run/decisions.csv --out run2/
 """
 FILES = ["model.skops", "suspects.csv", "metrics.json", "report.html"]

@@ -173,8 +173,8 @@ class ChannelModels:
         some = slice(None, None, max(1, len(self.logits) // 1000))  # cost: as many rows tell a scale
         z, codes, weight = (self.logits + model.bias / model.scale)[some], self.codes[some], self.weight[some]
         if 2 < n_classes <= MAX_PAIRWISE:
-            scale, bias, transition = scaled_by_pair(z, codes, weight, symmetric(rate, n_classes), doubt.scale)
-            lower = Suspicion(scale, transition, bias=bias)
+            matrix, bias, transition = scaled_by_pair(z, codes, weight, symmetric(rate, n_classes), doubt.scale)
+            lower = Suspicion(1.0, transition, matrix=matrix, bias=bias)
         else:
             transition = _at_rate(doubt.transition, model.rate_if_any, rate)
             lower = Suspicion(_scale_at(transition, z, codes, weight, doubt.scale), transition)

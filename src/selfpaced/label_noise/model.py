@@ -40,8 +40,8 @@ class Suspicion:
 
     Parameters
     ----------
-    scale : float or ndarray of shape (n_classes, n_classes)
-        Factor on the logits if there is noise, or a symmetric matrix that scales every pair of classes on its own.
+    scale : float
+        Factor on the logits if there is noise.
     transition : ndarray of shape (n_classes, n_classes)
         As in `NoiseModel`, but halfway to one rate for all: a class whose rate is estimated as 0 can still have wrong
         labels.
@@ -56,17 +56,20 @@ class Suspicion:
     lower : Suspicion or None
         The model of wrong labels one standard error below the rate. A label that is not probably wrong at
         that rate is no likely error. None: the rate is taken as it is.
-    bias : ndarray of shape (n_classes,) or 0
-        Shift of the scaled logits.
+    matrix : ndarray of shape (n_classes, n_classes) or None
+        Symmetric matrix on the logits that scales every pair of classes on its own. None: one scale.
+    bias : ndarray of shape (n_classes,)
+        Shift of the logits under that matrix.
     """
 
-    scale: float | Array
+    scale: float
     transition: Array
     share: float = 1.0
     clean_scale: float | None = None
     size: float = 0.0
     signal: float = 1.0
     lower: Suspicion | None = None
+    matrix: Array | None = None
     bias: float | Array = 0.0
 
 
@@ -166,7 +169,7 @@ class NoiseModel:
     def _joint(self, logits: ArrayLike, codes: NDArray[np.intp], doubt: Suspicion) -> tuple[Array, Array]:
         """Probability that the given label is right, and of every other true label together with it (0 at its own)."""
         z = as_matrix(logits) + self.bias / self.scale
-        joint = softmax((doubt.scale * z if np.ndim(doubt.scale) == 0 else z @ doubt.scale) + doubt.bias)
+        joint = softmax(doubt.scale * z if doubt.matrix is None else z @ doubt.matrix + doubt.bias)
         joint *= doubt.transition[:, codes].T
         own = (np.arange(len(codes)), codes)
         right = joint[own]

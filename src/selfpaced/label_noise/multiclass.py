@@ -85,8 +85,8 @@ class _MulticlassLikelihood:
         k = self.k
         transition = softmax(x[1 + k :].reshape(k, k))
         value, grad, counts = self._under(x[: 1 + k], transition)
-        held, by_logit = _free(transition, counts, prior)
-        return (value + held) / self.n, np.r_[grad, by_logit] / self.n
+        cost, by_logit = _free(transition, counts, prior)
+        return (value + cost) / self.n, np.r_[grad, by_logit] / self.n
 
     def one_way(self, x: Array, a: int, b: int) -> tuple[float, Array]:
         """Log scale, bias and the logit of one rate, by which ``a`` is recorded as ``b``."""
@@ -109,10 +109,10 @@ class _MulticlassLikelihood:
         slope = residual @ self.z.T * (scale / k)
         off = factors - 1.0
         grad = [slope[a, a] + slope[b, b] - slope[a, b] - slope[b, a] + off, residual.sum(axis=1) + bias]
-        value += 0.5 * (off @ off + bias @ bias)
+        value += 0.5 * float(off @ off + bias @ bias)
         if len(rest):
-            held, by_logit = _free(transition, joint @ self.members.T, PSEUDO_COUNTS * self.n / k * base)
-            value += held
+            cost, by_logit = _free(transition, joint @ self.members.T, PSEUDO_COUNTS * self.n / k * base)
+            value += cost
             grad.append(by_logit)
         return value / self.n, np.concatenate(grad) / self.n
 
@@ -263,8 +263,8 @@ def _parts(x: Array, scale: float, k: int) -> tuple[Array, Array, Array]:
 def _free(transition: Array, counts: Array, prior: Array) -> tuple[float, Array]:
     """What pseudo-counts add to the value, and the slopes in the logits of a free transition matrix."""
     counts = counts + prior
-    held = -float((prior * np.log(np.maximum(transition, 1e-300))).sum())
-    return held, (transition * counts.sum(axis=1, keepdims=True) - counts).ravel()
+    cost = -float((prior * np.log(np.maximum(transition, 1e-300))).sum())
+    return cost, (transition * counts.sum(axis=1, keepdims=True) - counts).ravel()
 
 
 def _prior_at(prior: Array, base: Array) -> float:
