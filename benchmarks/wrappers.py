@@ -26,8 +26,8 @@ Each base has a section of its own.
 
 clean: made values without a single error, 400 and 1,500 rows: in how many of the fits a value is called wrong. In the
 last six a few rows follow another rule than the others, or have a far larger spread. That far values are no errors if
-most rows like them are far, too, and that a logarithm does not assess zeros, was chosen on more draws of these tables
-and of planted errors (seeds from 10 on), after a look at the draws here.
+most rows like them are far, too, and that a logarithm does not assess zeros, was chosen on further draws of these
+tables and of planted errors (seeds from 10 on), after a look at the draws here.
 
 claims: made tables without a wrong label, and with one in five: how often the interval of the rate excludes 0. In the
 first seven, classes overlap by 15 to 50 %, and wrong labels look like overlap. The last five are clear.
@@ -602,10 +602,10 @@ def ablation_run(switch, name, noise, seed):
 
 def ablation_tables(runs):
     """Accuracy and log-loss without a mechanism, minus those of the present code, and lists of suspects at 20 %."""
-    if not cells(runs, "ablation"):
-        return
     seeds = len({run["seed"] for run in cells(runs, "ablation")})
     yield from ("", f"## What each mechanism earns (development tables, LightGBM; seeds: {seeds})", "")
+    if not seeds:
+        return
     yield "Without it: accuracy (standard error) and log-loss minus those of the present code; precision / recall of"
     yield "both levels of suspects near the border, and of likely errors at 20 %."
     yield from ("", "| without | " + " | ".join(ABLATION_NOISES) + " | both, border | likely, 20 % |")

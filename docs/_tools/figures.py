@@ -126,7 +126,7 @@ def figures() -> dict[str, str]:
         "Wide, sparse": f"{behind()} public sets (clustering)",
         "A network and": f"{five} %, cross entropy {cross} % (networks)",
         "Many small": f"{cost} plain fits below 10,000 rows (cost)",
-        "Small tables and": f"{small} plain fits with 400 rows, {large} with 20,000 (wrappers)",
+        "Small tables and": f"values: {small} plain fits with 400 rows; labels: {large} with 20,000 (wrappers)",
         "A CSV": f"{csv} times `pandas.read_csv` (scale)",
         "Spark": f"{spark[0]} of the time of Spark ML's fit, {spark[1]} with packing (scale)",
     }
