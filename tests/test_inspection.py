@@ -153,9 +153,9 @@ def test_bad_input(labels: Any) -> None:
         suspects(LogisticRegression().fit(X, y), X, y)
 
 
-def test_cleanlab_takes_the_table(labels: Any) -> None:
+def test_cleanlab_takes_the_table() -> None:
     classification = pytest.importorskip("cleanlab.classification", reason="cleanlab is not installed")
-    X, y, flipped = labels
+    X, y, flipped = made_labels(600)
     codes = (y == "yes").astype(int)
     issues = label_issues(SelfPacedLogisticRegression().fit(X, codes), X, codes)
     columns = ["is_label_issue", "label_quality", "given_label", "predicted_label", "level", "stability"]
@@ -166,8 +166,8 @@ def test_cleanlab_takes_the_table(labels: Any) -> None:
 
 
 @pytest.mark.parametrize("how", ["drop", "weight"])
-def test_filter_fits_what_is_left(labels: Any, how: str) -> None:
-    X, y, flipped = labels
+def test_filter_fits_what_is_left(how: str) -> None:
+    X, y, flipped = made_labels(600)
     clean = np.where((y == "yes") ^ flipped, "yes", "no")
     tree = DecisionTreeClassifier(max_depth=6, random_state=0)
     model = make_pipeline(StandardScaler(), SuspectFilter(SelfPacedLogisticRegression(), tree, how=how)).fit(X, y)

@@ -53,14 +53,14 @@ class SuspectFilter(Delegating, DelegatedAssessment, MetaEstimatorMixin, BaseEst
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> from selfpaced import SelfPacedLogisticRegression, SuspectFilter
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(400, 2))
+    >>> X = rng.normal(size=(600, 2))
     >>> y = (X[:, 0] > 0).astype(int)
-    >>> noisy = np.where(rng.random(400) < 0.2, 1 - y, y)
+    >>> noisy = np.where(rng.random(600) < 0.2, 1 - y, y)
     >>> model = SuspectFilter(SelfPacedLogisticRegression(), DecisionTreeClassifier(random_state=0)).fit(X, noisy)
     >>> bool(model.score(X, y) > 0.95 > DecisionTreeClassifier(random_state=0).fit(X, noisy).score(X, y))
     True
     >>> X_left, y_left = SuspectFilter(SelfPacedLogisticRegression()).fit_resample(X, noisy)
-    >>> bool(300 < len(y_left) < 340)
+    >>> bool(450 < len(y_left) < 510)
     True
     """
 
