@@ -354,7 +354,7 @@ class SelfPacedMF(Factorization):
         return doubts
 
     def _pushed(self, observed: Observed) -> bool:
-        """Whether these are ratings, and raters of some column are less well predicted than others; by some rows."""
+        """Whether the entries are ratings, and raters of some column are predicted worse than others; uses a sample."""
         matrix, weights = observed.matrix, observed.sample_weight
         if self.bounds is None and grid_of(matrix.data[:: max(matrix.data.size // SCALE_ENTRIES, 1)]) is None:
             return False

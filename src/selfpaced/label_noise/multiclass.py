@@ -217,8 +217,8 @@ def fit_multiclass(z: Array, y: NDArray[np.intp], weight: Array, shift: bool, no
 def _scaled_by_pair(like: _MulticlassLikelihood, clean: Model, unit: float) -> tuple[Model, Array]:
     """The model without noise, by the evidence that it has if every pair of classes has a scale of its own.
 
-    Between classes that look alike, scores are what the fit has learned by heart. At the scale of the other classes
-    such scores contradict many labels, which looks like noise. The prior of the factors is their Occam factor.
+    Between classes that look alike, scores are mostly overfitted. At the scale of the other classes such scores
+    contradict many labels, which looks like noise. The prior of the factors is their Occam factor.
     """
     run = _by_pair(like, clean.scale * unit, np.eye(like.k))
     return replace(clean, evidence=-run.fun * like.n - (like.k - 1)), run.x
